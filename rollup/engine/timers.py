@@ -29,7 +29,7 @@ Order = tuple[int, ...]
 """The place of a statement's partition among all: deployment number, partition number."""
 
 
-def edge(origin: int, span: int, at: Any) -> Any:
+def edge(origin: Any, span: int, at: Any) -> Any:
     """The first edge of a raster after an instant, or after each of some.
 
     >>> edge(3, 10, 12), edge(3, 10, 13)

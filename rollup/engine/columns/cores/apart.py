@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart_windows import notes_of, parts_apart
 from rollup.engine.columns.cores.batches import TIMER, Batch
-from rollup.engine.columns.cores.changes import Step
+from rollup.engine.columns.cores.changes import Changes, Step
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.moving import Going, Moves, Moving, Told, over_parts, staying
 from rollup.engine.columns.cores.moving_loop import NEVER, Parts
@@ -217,6 +217,13 @@ class Apart(Moving):
         values = np.array(found, np.int64).reshape(len(numbers), len(self._notes))
         return {"apart": self.noting(numbers, np.full(len(numbers), NEVER), values)}
 
+    def dues(self, state: State) -> tuple[Ints, Ints]:
+        """The numbers of the partitions whose windows hold or note something, and when the clock lets something out of each next,
+        NEVER where it does not.
+        """
+        apart = state.tables["apart"]
+        return apart.column("number").to_numpy(), apart.column("due").to_numpy()
+
     def dated_notes(self, state: State) -> pa.Table:
         """The table of the partitions of a state, with when something is due in each."""
         nothing = Batch.nothing([column.type for column in state.tables["content"].columns[2:]], state.scalars["now"])
@@ -229,6 +236,11 @@ class Apart(Moving):
     def _of_rows(step: Step) -> Ints:
         """The number of the partition of each row."""
         return plain(step.fields[-1]).to_numpy(zero_copy_only=False)
+
+    def partition_of(self, changes: Changes, step: Step) -> Ints | None:
+        """Each change is of one."""
+        assert isinstance(changes, Moves)
+        return self._of_rows(step)[changes.firsts]
 
     def _moves(
         self, state: State, step: Step, kept: np.ndarray, going: Going, told: Sequence[Told]

@@ -76,13 +76,13 @@ def _type(recalled: Earlier | Previous) -> DataType:
 
 
 def by_partition(
-    plan: Select, input: StreamInput, wider: RowType, ends: bool = False
+    plan: Select, input: StreamInput, wider: RowType, by_itself: bool = False
 ) -> FilterProject | Folded | Recalling | str:
-    """The core of the statement by partitions, of which nothing is projected; `ends`: partitions end, and their windows with
-    them.
+    """The core of the statement by partitions, of which nothing is projected; `by_itself`: the window of each is, as those are
+    that end with their partitions.
     """
     number = Field(0, len(wider.fields) - 1, LONG)
-    alone = ends or (plan.where is not None and not isinstance(input.window, KeepAll | Time))
+    alone = by_itself or (plan.where is not None and not isinstance(input.window, KeepAll | Time))
     window = of_each(input.window, number, alone)
     if recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)

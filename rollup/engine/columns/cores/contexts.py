@@ -15,9 +15,9 @@ from rollup.engine.types import RowType
 
 
 def in_context(
-    plan: Select, context: Context, reads: Mapping[str, RowType]
+    plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool = False
 ) -> PartitionTotals | Partitioned | Living | str:
-    """The core of a statement in a context, or the first reason against it."""
+    """The core of a statement in a context, or the first reason against it; `by_itself`: the window of each partition is."""
     if plan.join is not None:
         return partitioned_join(plan, context, reads)
     if len(reads) != 1:
@@ -27,4 +27,4 @@ def in_context(
         return living(plan, context, type)
     if plan.rate.limited:
         return partition_totals(plan, context, type)
-    return partitioned(plan, context, stream, type)
+    return partitioned(plan, context, stream, type, by_itself)

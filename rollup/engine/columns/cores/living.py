@@ -20,7 +20,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
 from rollup.engine.columns.cores.moving import Going
-from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts, of_no_rows
+from rollup.engine.columns.cores.parts import Dues, Ended, Late, PartMoves, Parts, of_no_rows
 from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
 from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints, equals
@@ -100,26 +100,41 @@ class Living:
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         return self._after(state, self._without(after, course)[0], course), output
 
-    def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
-        """The same, of which nothing is shown yet."""
+    def partings(
+        self, state: State, batch: Batch, used: Ints, since: int, late: Late | None = None
+    ) -> tuple[State, Parts]:
+        """The same, of which nothing is shown yet; `late` at the batch's end, of those partitions that did not end before."""
         batch = self._clocked(state, batch)
-        course = self._course(state, batch)
-        after, made = self._through(state, batch, course, state.scalars["now"], course.over, course.until)
+        course = self._late_course(state, batch, late)
+        if late is None:
+            windows = state.scalars["now"], course.over, course.until
+        else:
+            due = state.tables["partitions"].column("due").to_numpy()
+            windows = batch.now, np.arange(len(due)), np.minimum(due, batch.now)
+        after, made = self._through(state, batch, course, *windows)
         left, regrouped = self._without(after, course)
         pairs = made.taken.places
-        event, own = course.event[pairs], course.part[pairs]
-        arrivals = Arrivals(made.taken.times, event, own, course.came[own] == event)
-        part = own if made.event is None else own[made.event]
+        named = self._named(course.known)
+        clock = made.moves.part if made.moves is not None and made.moves.part is not None else None
+        clock = None if clock is None else np.searchsorted(named, clock)
+        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], course.came, clock)
+        part = moves.part[made.move]
         columns = [*made.columns, *self.of_partitions(course.known, part)]
         group = None if self.one_group else made.group
         fresh = np.arange(since, course.known.num_rows)
         nothing = list[pa.Array]()
         if isinstance(self.inner, Folded) and self.one_group:
             nothing = [*of_no_rows(self.inner, fresh), *self.of_partitions(course.known, fresh)]
-        arrival = np.arange(len(part)) if made.event is None else made.event
         ended = Ended(course.over, course.until, course.by)
-        found = Parts(course.known.num_rows, arrivals, made.at, arrival, part, group, columns, nothing, ended)
+        count = course.known.num_rows
+        found = Parts(count, moves, made.at, made.move, part, group, columns, nothing, made.sign, ended)
         return self._after(state, left, course), replace(found, regrouped=regrouped)
+
+    def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:
+        """What becomes of the partitions in a batch; what the clock was to end before comes then, or waits for its own turn."""
+        if late is Late.WINDOWS:
+            return Course.going_on(state.tables["partitions"])
+        return self._course(state if late is None else self.late(state, batch.now), batch)
 
     def _after(self, state: State, inner: State, course: Course) -> State:
         """The state of the whole after a batch."""
@@ -171,10 +186,13 @@ class Living:
         partitions = state.tables["partitions"]
         return partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None
 
-    @staticmethod
-    def dues(state: State) -> Ints:
-        """When the clock ends each partition."""
-        return state.tables["partitions"].column("due").to_numpy()
+    def dues(self, state: State) -> Dues:
+        """When the clock lets something out of the window of each partition next, and when it ends it."""
+        partitions, windows = state.tables["partitions"], None
+        if isinstance(self.inner, Apart):
+            numbers, due = self.inner.dues(state.held()["core"])
+            windows = np.searchsorted(self._named(partitions), numbers), due
+        return Dues.of(partitions.num_rows, windows, partitions.column("due").to_numpy())
 
     @staticmethod
     def late(state: State, now: int) -> State:

@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
@@ -22,7 +23,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
-from rollup.engine.columns.cores.parts import Arrivals, Parts, of_no_rows
+from rollup.engine.columns.cores.parts import Dues, Late, PartMoves, Parts, of_no_rows
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
@@ -99,23 +100,42 @@ class Partitioned:
         after, made = self.inner.released(before, self.inner.taken(before, wider))
         return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
 
-    def partings(self, state: State, batch: Batch, used: Ints, since: int) -> tuple[State, Parts]:
-        """The same, of which nothing is shown yet."""
+    def partings(
+        self, state: State, batch: Batch, used: Ints, since: int, late: Late | None = None
+    ) -> tuple[State, Parts]:
+        """The same, of which nothing is shown yet; `late`: what windows let out is."""
         taken, wider, places, known = self._divided(state, batch)
-        after, made = self._made(state.held()["core"], wider)
+        after, made = self._made(state.held()["core"], wider, late is not None)
         after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
         event = made.taken.places if places is None else places[made.taken.places]
         own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
-        arrivals = Arrivals(made.taken.times, taken.places[event], own, np.zeros(len(own), bool))
-        part, arrival = self._numbers(made), np.arange(len(made.at)) if made.event is None else made.event
+        moves = PartMoves.of(made, taken.places[event], own, clock=None if made.moves is None else made.moves.part)
+        part = self._numbers(made)
         columns = [*made.columns, *self.division.of_partitions(self.properties, part, known)]
         count = self.division.count(known)
         fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept
         without_rows = of_no_rows(self.inner, fresh) if isinstance(self.inner, Folded) and one else []
         nothing = [*without_rows, *self.division.of_partitions(self.properties, fresh, known)]
         group, begins = None if one else made.group, self._begins(state, taken, wider, known)
-        found = Parts(count, arrivals, made.at, arrival, part, group, columns, nothing, begins=begins)
-        return self.state(after, known), replace(found, regrouped=regrouped)
+        found = Parts(
+            count,
+            moves,
+            made.at,
+            made.move,
+            part,
+            group,
+            columns,
+            nothing,
+            made.sign,
+            begins=begins,
+            regrouped=regrouped,
+        )
+        return self.state(after, known), found
+
+    def dues(self, state: State) -> Dues:
+        """When the clock does something in each partition next."""
+        count = self.division.count(self.known(state))
+        return Dues.of(count, self.inner.dues(state.held()["core"]) if isinstance(self.inner, Apart) else None)
 
     def _divided(self, state: State, batch: Batch) -> tuple[Taken, Batch, Ints | None, pa.Array]:
         """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has
@@ -130,7 +150,9 @@ class Partitioned:
         old = self.known(state)
         return taken.places[self._division_of(wider).begins(old, wider)] if len(known) > len(old) else None
 
-    def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
+    def _made(self, before: State, wider: Batch, late: bool = False) -> tuple[State, Made]:
+        if late and isinstance(self.inner, Apart):
+            return self.inner.released(before, self.inner.taken(before, wider))
         if not isinstance(self.inner, Asking | Recalling | Matched | Renewing | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
@@ -197,8 +219,10 @@ def _in_turn(found: Output) -> Output:
     return found.at_places(order)
 
 
-def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> Partitioned | str:
-    """The core of a statement in a context, or the first reason against it."""
+def partitioned(
+    plan: Select, context: Context, stream: str, type: RowType, by_itself: bool = False
+) -> Partitioned | str:
+    """The core of a statement in a context, or the first reason against it; `by_itself`: the window of each partition is."""
     input = plan.inputs[0]
     if isinstance(input, PatternInput):
         return _pattern(plan, input, context, stream, type)
@@ -211,7 +235,7 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
         return "a look-up in a context"
     plan = recalled_first(plan)
     wider = numbered(type)
-    inner = by_partition(plan, input, wider)
+    inner = by_partition(plan, input, wider, by_itself)
     if isinstance(inner, str):
         return inner
     projection, used = (

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.projecting import Made
 from rollup.engine.columns.groups import Ints
+from rollup.engine.operators import LONG_MAX
+
+REST = LONG_MAX
+"""When a clock is due that does not run."""
 
 
 def _nothing() -> Ints:
@@ -26,34 +33,82 @@ class Ended:
 
 
 @dataclass(frozen=True)
-class Arrivals:
-    """What comes into partitions, in order: when, by which event of the batch, and into which partition; `begins`: whether
-    the partition begins with it, and tells of it before others do.
+class Dues:
+    """When the clock does something in each partition next, REST where it does not: it lets something out of its window, and it
+    ends it.
+    """
+
+    windows: Ints
+    ends: Ints
+
+    @classmethod
+    def of(cls, count: int, windows: tuple[Ints, Ints] | None, ends: Ints | None = None) -> Dues:
+        """Of so many partitions; the windows of some of them."""
+        found = np.full(count, REST)
+        if windows is not None:
+            places, due = windows
+            found[places] = due
+        return cls(found, np.full(count, REST) if ends is None else ends)
+
+
+class Late(Enum):
+    """What is due without an event and comes at the instant of a batch: what windows let out; that and the ends of partitions,
+    where the clock has jumped over them.
+    """
+
+    WINDOWS = "windows"
+    ALL = "all"
+
+
+@dataclass(frozen=True)
+class PartMoves:
+    """The changes of partitions, in order: when, by which event of the batch (or TIMER), and in which partition; `begins`:
+    whether the partition begins with it, and tells of it before others do; how many rows come with it, and leave.
     """
 
     at: Ints
     event: Ints
     part: Ints
     begins: np.ndarray
+    come: Ints
+    left: Ints
+
+    @classmethod
+    def of(cls, made: Made, event: Ints, own: Ints, began: Ints | None = None, clock: Ints | None = None) -> PartMoves:
+        """Those that made rows; `event`, `own`: of each event taken its place in the batch and its partition; `began`: the event
+        with which each partition begins; `clock`: the partition of each change, where some are no events.
+        """
+        moves = made.moves
+        if moves is None:  # what an event lets out is never more than what has come
+            at, part, come = made.taken.times, own, np.ones(len(own), np.int64)
+            left = np.zeros(len(own), np.int64)
+        else:
+            at, come, left = moves.at, moves.come, moves.left
+            part = own[moves.event] if clock is None else clock
+            event = np.where(moves.event < 0, TIMER, event[np.maximum(moves.event, 0)]) if len(event) else moves.event
+        begins = np.zeros(len(part), bool) if began is None else (event >= 0) & (began[part] == event)
+        return cls(at, event, part, begins, come, left)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Of partitions that are numbered for this batch alone, those that there were first: what comes into them, and the rows
-    made of it, each with its instant, arrival, partition, group (None: that is the partition) and what the projection sees.
+    """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows these
+    make, each with its instant, its change, partition, group (None: that is the partition) and what the projection sees.
+    `sign`: as in `Output`.
 
     `nothing`: what it sees of a total of no rows, of some partitions, the last ones. `begins`: the events with which
     partitions begin, where these never end. `regrouped`: the numbers that groups have after the batch; None: the same.
     """
 
     count: int
-    arrivals: Arrivals
+    moves: PartMoves
     at: Ints
-    arrival: Ints
+    move: Ints
     part: Ints
     group: Ints | None
     columns: Sequence[pa.Array]
     nothing: Sequence[pa.Array]
+    sign: np.ndarray | None = None
     ended: Ended = field(default_factory=Ended)
     begins: Ints | None = None
     regrouped: Ints | None = None

@@ -115,7 +115,8 @@ class Pace:
 @dataclass(frozen=True)
 class Moves:
     """The changes of an input that made some rows, in order: the instant of each, the place among those taken of the event
-    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row.
+    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `part`: the number of the
+    partition of each change, where each is of one.
     """
 
     at: Ints
@@ -123,6 +124,7 @@ class Moves:
     come: Ints
     left: Ints
     of_rows: Ints
+    part: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,13 @@ class Made:
     def places(self) -> Ints:
         """The batch's event that brought each row, or TIMER."""
         return self.taken.places if self.event is None else self.taken.placed(self.event)
+
+    @property
+    def move(self) -> Ints:
+        """The change that made each row."""
+        if self.moves is not None:
+            return self.moves.of_rows
+        return np.arange(len(self.at)) if self.event is None else self.event
 
     def at_places(self, places: Ints) -> Made:
         """The rows at some places; of what the clock let out nothing is known any more."""

@@ -190,7 +190,8 @@ class Queued(Folded):
         change, group, source, sign, made = self._looped(step.old, changes, counted, step.fields, rows, slots)
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
-        moves = Moves(changes.at, changes.event, *changes.counts(step.old, passes), change)
+        counts = changes.counts(step.old, passes)
+        moves = Moves(changes.at, changes.event, *counts, change, self.partition_of(changes, step))
         at, event = changes.at[change], changes.event[change]
         found = Made(step.taken, at, event, [*columns, *made], signs, group, codes=counted, moves=moves)
         stays, inside = moved.changes.stays(step.old)
@@ -203,6 +204,10 @@ class Queued(Folded):
         now = max(state.scalars["now"], step.taken.now)
         scalars = {**state.scalars, **moved.notes, "now": now, "come": inside}
         return State({**state.tables, **moved.tables, **tables}, scalars), found
+
+    def partition_of(self, changes: Changes, step: Step) -> Ints | None:
+        """The number of the partition of each change, where each is of one."""
+        return None
 
     def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
         """As with other windows, by the changes until then."""

@@ -1,4 +1,4 @@
-"""When partitions of a context are shown, each by itself: every so often from its first event on, every so many events, and when
+"""When partitions of a context are shown, each by itself: every so often from its first change on, every so many rows, and when
 it ends; and which of its outputs shows which row.
 
 The outputs of a partition are places in a row, those of one partition behind those of the other; behind them is a place for
@@ -7,36 +7,77 @@ what waits on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rollup.engine.columns.cores.batches import TIMER
-from rollup.engine.columns.cores.parts import Arrivals, Ended, Parts
+from rollup.engine.columns.cores.parts import REST, Dues, Ended, PartMoves, Parts
 from rollup.engine.columns.groups import Ints, spans
+from rollup.engine.columns.loops import loop
 from rollup.engine.operators import LONG_MAX
+from rollup.engine.timers import edge
 
-REST = LONG_MAX
-"""When a clock is due that does not run."""
+_COUNTED = """
+def core(part, come, left, limit, inserted, removed, ticks, before, closing):
+    n = 0
+    for i in range(len(part)):
+        p = part[i]
+        before[i] = ticks[p]
+        inserted[p] += come[i]
+        removed[p] += left[i]
+        if inserted[p] >= limit or removed[p] >= limit:
+            closing[n], n, ticks[p], inserted[p], removed[p] = i, n + 1, ticks[p] + 1, 0, 0
+    return n
+"""
+_FIRSTS = f"""
+def core(part, at, before, come, left, visible, span, limit, due, inserted, removed, shown, picks):
+    n = 0
+    for i in range(len(part)):
+        p = part[i]
+        if due[p] <= before[i]:
+            due[p], shown[p] = due[p] + ((before[i] - due[p]) // span + 1) * span, 0
+        if shown[p] == 0:
+            if not visible[i]:
+                continue
+            picks[n], n, shown[p] = i, n + 1, 1
+        if span > 0:
+            if due[p] == {REST}:
+                due[p] = at[i] + span
+            continue
+        inserted[p] += come[i]
+        removed[p] += left[i]
+        if inserted[p] >= limit or removed[p] >= limit:
+            shown[p], inserted[p], removed[p] = 0, 0, 0
+    return n
+"""
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """Of each partition when it is due, and how many events have come since its last output."""
+    """Of each partition when it is due, how many rows have come and left since its last output, and (1) whether one that shows
+    what comes first has shown it.
+    """
 
     due: Ints
-    come: Ints
+    inserted: Ints
+    removed: Ints
+    shown: Ints
+
+    @classmethod
+    def none(cls) -> Clocks:
+        """No partition."""
+        return cls(*(np.empty(0, np.int64) for _ in range(4)))
 
     def grown(self, count: int) -> Clocks:
-        """With partitions that have just begun."""
+        """With partitions that have just begun; the arrays are others."""
         more = count - len(self.due)
-        if not more:
-            return self
-        return Clocks(np.append(self.due, np.full(more, REST)), np.append(self.come, np.zeros(more, np.int64)))
+        counts = (np.append(each, np.zeros(more, np.int64)) for each in (self.inserted, self.removed, self.shown))
+        return Clocks(np.append(self.due, np.full(more, REST)), *counts)
 
     def where(self, alive: np.ndarray) -> Clocks:
         """Those of some partitions."""
-        return self if alive.all() else Clocks(self.due[alive], self.come[alive])
+        return self if alive.all() else Clocks(*(each[alive] for each in vars(self).values()))
 
     @property
     def next(self) -> int | None:
@@ -50,7 +91,7 @@ class Outputs:
     """Outputs in order: when, the batch's event that brings each or TIMER, of which partition; whether others are told of the
     event afterwards; whether there is a delivery, be it of no rows; and the place of each.
 
-    `first`: the first place of each partition; `waits`: that of what waits on; `arrival`: that of what comes with each arrival.
+    `first`: the first place of each partition; `waits`: that of what waits on; `move`: that of what comes with each change.
     """
 
     at: Ints
@@ -61,7 +102,7 @@ class Outputs:
     place: Ints
     first: Ints
     waits: Ints
-    arrival: Ints
+    move: Ints
 
     def numbered(self, alive: np.ndarray) -> Ints:
         """For each place the number of its output, behind which those count that wait on, a partition each; the last number is
@@ -76,67 +117,99 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Beats:
-    """Every `span`, or every `limit` events (0: not), and, where it shows itself `at_end`, when the partition ends."""
+    """Every `span`, or every `limit` rows (0: not), and, where it shows itself `at_end`, when the partition ends."""
 
     span: int = 0
     limit: int = 0
     at_end: bool = False
 
-    def outputs(self, clocks: Clocks, parts: Parts, until: int | None, late: Ints | None) -> tuple[Outputs, Clocks]:
-        """The outputs of a step, and the clocks then; of the clock those that are due by `until` (None: none). Those that are
-        `late` come then, each once, unless its partition was to end before: when the clock was to end each.
+    def outputs(self, clocks: Clocks, parts: Parts, until: int | None, dues: Dues | None) -> tuple[Outputs, Clocks]:
+        """The outputs of a step, and the clocks then; of the clock those that are due by `until` (None: none). Where that has
+        jumped over what was due in each partition, these `dues`, all of it comes then, once, in that order.
         """
         if self.span:
-            return self._by_clock(clocks, parts, until, late)
-        return self._by_events(clocks, parts)
+            return self._by_clock(clocks, parts, until, dues)
+        return self._by_rows(clocks, parts)
 
-    def _by_clock(self, clocks: Clocks, parts: Parts, until: int | None, late: Ints | None) -> tuple[Outputs, Clocks]:
-        arrivals, due, ends = parts.arrivals, clocks.due.copy(), np.full(parts.count, -1 if until is None else until)
+    def firsts(
+        self, clocks: Clocks, parts: Parts, visible: np.ndarray, until: int | None, dues: Dues | None
+    ) -> tuple[Ints, Clocks]:
+        """Which of the changes that show something are the first since an output of their partition, and the clocks then; with
+        the rest as in `outputs`.
+        """
+        moves, picks = parts.moves, np.empty(len(parts.moves.part), np.int64)
+        if dues is not None and until is not None:
+            due = clocks.due[: len(dues.windows)]
+            self._passed(clocks, np.flatnonzero((due < dues.windows) & (dues.windows <= until)), until)
+        n = loop(_FIRSTS)(
+            moves.part, moves.at, self._before(moves, dues), moves.come, moves.left, visible,
+            self.span, self.limit or LONG_MAX, clocks.due, clocks.inserted, clocks.removed, clocks.shown, picks,
+        )  # fmt: skip
+        if until is not None:
+            self._passed(clocks, np.flatnonzero(clocks.due <= until), until)
+        return picks[:n], clocks
+
+    def _passed(self, clocks: Clocks, parts: Ints, until: int) -> None:
+        """The clock has gone over outputs of some partitions."""
+        clocks.due[parts], clocks.shown[parts] = edge(clocks.due[parts], self.span or 1, until), 0
+
+    @staticmethod
+    def _before(moves: PartMoves, dues: Dues | None) -> Ints:
+        """Until when the clock of outputs has gone before each change: what windows let out comes before an output of the
+        instant at which that was due.
+        """
+        clock = moves.event < 0
+        if not clock.any():
+            return moves.at
+        return np.where(clock, (moves.at if dues is None else dues.windows[moves.part]) - 1, moves.at)
+
+    def _by_clock(self, clocks: Clocks, parts: Parts, until: int | None, dues: Dues | None) -> tuple[Outputs, Clocks]:
+        moves, due, ends = parts.moves, clocks.due, np.full(parts.count, -1 if until is None else until)
         if until is not None:
             ends[parts.ended.part] = parts.ended.until
-        rests = np.flatnonzero(due[arrivals.part] == REST)
-        begun, first = np.unique(arrivals.part[rests], return_index=True)
-        due[begun] = arrivals.at[rests[first]] + self.span
+        rests = np.flatnonzero(due[moves.part] == REST)
+        begun, first = np.unique(moves.part[rests], return_index=True)
+        due[begun] = moves.at[rests[first]] + self.span
         ticks = np.where(due <= ends, (ends - due) // self.span + 1, 0)
-        if late is not None:
-            late = np.append(late, np.full(parts.count - len(late), REST))
+        late = None
+        if dues is not None:
+            late = np.append(dues.ends, np.full(parts.count - len(dues.ends), REST))
             ticks = np.where(due <= late, np.minimum(ticks, 1), 0)
         part = np.repeat(np.arange(parts.count), ticks)
         at, turn = due[part] + spans(np.zeros_like(ticks), ticks) * self.span, part
-        if late is not None:
+        if dues is not None:
             at, turn = ends[part], due[part]
-        own = due[arrivals.part]
-        before = np.where(arrivals.at >= own, (arrivals.at - own) // self.span + 1, 0)
-        come = _come(clocks.come, arrivals, before, ticks, parts.count)
+        own, gone = due[moves.part], self._before(moves, dues)
+        before = np.minimum(np.where(gone >= own, (gone - own) // self.span + 1, 0), ticks[moves.part])
         made = at, np.full(len(part), TIMER), part, turn
-        after = Clocks(np.where(ticks > 0, due + ((ends - due) // self.span + 1) * self.span, due), come)
-        return self._together(parts, ticks, made, before, late), after
+        after = np.where(ticks > 0, due + ((ends - due) // self.span + 1) * self.span, due)
+        return self._together(parts, ticks, made, before, late), replace(clocks, due=after)
 
-    def _by_events(self, clocks: Clocks, parts: Parts) -> tuple[Outputs, Clocks]:
-        arrivals, limit = parts.arrivals, self.limit or LONG_MAX
-        counts = np.bincount(arrivals.part, minlength=parts.count)
-        order = np.argsort(arrivals.part, kind="stable")
-        begins = np.cumsum(counts) - counts
-        seen = np.empty(len(order), np.int64)
-        seen[order] = np.arange(len(order)) - begins[arrivals.part[order]] + clocks.come[arrivals.part[order]]
-        closing = order[(seen[order] + 1) % limit == 0]
-        come, ticks = (clocks.come + counts) % limit, (clocks.come + counts) // limit
-        made = arrivals.at[closing], arrivals.event[closing], arrivals.part[closing], closing
-        return self._together(parts, ticks, made, seen // limit), Clocks(clocks.due, come)
+    def _by_rows(self, clocks: Clocks, parts: Parts) -> tuple[Outputs, Clocks]:
+        moves, ticks = parts.moves, np.zeros(parts.count, np.int64)
+        before, closing = (np.empty(len(moves.part), np.int64) for _ in range(2))
+        n = loop(_COUNTED)(
+            moves.part, moves.come, moves.left, self.limit or LONG_MAX, clocks.inserted, clocks.removed, ticks, before, closing
+        )  # fmt: skip
+        closing = closing[:n]
+        made = moves.at[closing], moves.event[closing], moves.part[closing], closing
+        return self._together(parts, ticks, made, before), clocks
 
     def _together(
         self, parts: Parts, ticks: Ints, made: tuple[Ints, Ints, Ints, Ints], before: Ints, late: Ints | None = None
     ) -> Outputs:
         """The outputs: instants, events, partitions and order of those `made` before the end, and those at the end; `before`:
-        after how many of them each arrival comes.
+        after how many of them each change comes.
         """
         at, event, part, turn = made
         first = np.cumsum(ticks + 1) - (ticks + 1)
         waits = first + ticks
-        place = np.delete(np.arange(len(ticks) + len(part)), waits)
+        order = np.argsort(part, kind="stable")
+        place = np.empty(len(part), np.int64)
+        place[order] = np.delete(np.arange(len(ticks) + len(part)), waits)
         ended = parts.ended if self.at_end else Ended()
         ends = np.repeat([False, True], [len(part), len(ended.part)])
-        begins = np.zeros(len(part), bool) if self.span else parts.arrivals.begins[turn]
+        begins = np.zeros(len(part), bool) if self.span else parts.moves.begins[turn]
         early = np.concatenate([begins, np.ones(len(ended.part), bool)])
         at, event = np.concatenate([at, ended.until]), np.concatenate([event, ended.by])
         part, place = np.concatenate([part, ended.part]), np.concatenate([place, waits[ended.part]])
@@ -147,13 +220,7 @@ class Beats:
         else:
             order = np.lexsort((part, behind, np.concatenate([turn, late[ended.part]])))
         forced = ends | (self.span > 0)
-        arrival = first[parts.arrivals.part] + before
+        move = first[parts.moves.part] + before
         return Outputs(
-            at[order], event[order], part[order], early[order], forced[order], place[order], first, waits, arrival
+            at[order], event[order], part[order], early[order], forced[order], place[order], first, waits, move
         )
-
-
-def _come(come: Ints, arrivals: Arrivals, before: Ints, ticks: Ints, count: int) -> Ints:
-    """How many events have come to each partition since its last output, where each comes after so many of them."""
-    since = np.bincount(arrivals.part[before == ticks[arrivals.part]], minlength=count)
-    return np.where(ticks > 0, 0, come) + since

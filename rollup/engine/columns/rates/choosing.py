@@ -13,6 +13,7 @@ import numpy as np
 
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.intervals import touched
+from rollup.engine.rows.plans import Emitted
 
 Places = Ints | slice
 """Places of rows, or all from one up to another."""
@@ -53,13 +54,12 @@ class Chosen:
         passes = rows.passes[place]
         return cls(place, output, sign) if passes.all() else cls(place[passes], output[passes], sign[passes])
 
-    @property
-    def coming(self) -> Chosen:
-        """Without what leaves."""
-        if isinstance(self.place, slice):
+    def emitted(self, what: Emitted) -> Chosen:
+        """What listeners get of it."""
+        if isinstance(self.place, slice) or what == "both":
             return self
-        comes = self.sign > 0
-        return Chosen(self.place[comes], self.output[comes], self.sign[comes])
+        which = self.sign > 0 if what == "new" else self.sign < 0
+        return self if which.all() else Chosen(self.place[which], self.output[which], self.sign[which])
 
 
 def everything(rows: Rows, outputs: int) -> tuple[Chosen, Places]:

@@ -17,15 +17,19 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.parts import Parts
+from rollup.engine.columns.cores.parts import Dues, Late, Parts
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.beats import REST, Beats, Clocks
-from rollup.engine.columns.rates.choosing import Chosen, everything, last, last_of_each
+from rollup.engine.columns.rates.beats import Beats, Clocks
+from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
 from rollup.engine.columns.rates.known import Known, table_of
+from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
+from rollup.engine.timers import Phase
 
+Place = tuple[int, int, int]
+"""Of a row: its partition, its group, and whether it comes (1) or leaves (-1)."""
 Showing = Literal["everything", "last", "there", "first", "nothing"]
 """What an output shows: all rows; the last of each group; the row of each group, or of the total, as it is; no rows, but that
 it is there. Or what comes first after an output is shown at once, and nothing else is."""
@@ -46,28 +50,29 @@ class EachPart:
     of_groups: bool
     lazy: bool
     seen: bool
+    emitted: Emitted
 
     # state
 
     def start(self, now: int) -> State:
         """Nothing waits, and no clock runs."""
-        nothing = np.empty(0, np.int64)
         empty = self.rows((), ())
-        state = self.state(self.core.start(now), Clocks(nothing, nothing), empty, empty)
+        state = self.state(self.core.start(now), Clocks.none(), empty, empty)
         return self.step(state, Batch.nothing(self.kinds, now))[0]
 
     @staticmethod
     def state(core: State, clocks: Clocks, waiting: pa.Table, latest: pa.Table) -> State:
         """The state of the whole."""
-        own = {"clocks": pa.table({"due": clocks.due, "come": clocks.come}), "waiting": waiting, "latest": latest}
+        own = {"clocks": pa.table(vars(clocks)), "waiting": waiting, "latest": latest}
         return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
 
-    def rows(self, places: Sequence[tuple[int, int]], found: Sequence[Sequence[Any] | None]) -> pa.Table:
-        """Rows of some partitions and groups; None is one that does not fulfil `having`."""
+    def rows(self, places: Sequence[Place], found: Sequence[Sequence[Any] | None]) -> pa.Table:
+        """Rows of some partitions and groups, that come or leave; None is one that does not fulfil `having`."""
         values = [(None,) * len(self._types) if row is None else row for row in found]
         columns = [pa.array([row[i] for row in values], kind) for i, kind in enumerate(self._types)]
-        part, unit = (np.array([place[i] for place in places], np.int64) for i in range(2))
-        return table_of(part, unit, np.array([row is not None for row in found], bool), columns)
+        part, unit, sign = (np.array([place[i] for place in places], np.int64) for i in range(3))
+        rows = Rows(part, unit, sign.astype(np.int8), np.array([row is not None for row in found], bool))
+        return table_of(rows, part, columns)
 
     @cached_property
     def _types(self) -> list[pa.DataType]:
@@ -83,7 +88,12 @@ class EachPart:
 
     def due(self, state: State) -> int | None:
         """When an output by the clock is due next."""
-        return self.clocks(state).next if self.beats.span and self.shows != "first" else None
+        return self.clocks(state).next if self.beats.span else None
+
+    @property
+    def phase(self) -> Phase:
+        """When, at one instant, what the clock brings comes, but for what partitions show that end."""
+        return Phase.OUTPUT if self.beats.span and self.shows != "first" else Phase.WINDOW
 
     # steps
 
@@ -91,35 +101,40 @@ class EachPart:
         """The outputs that are due by the batch's end, those that its events bring about, and those of partitions that end."""
         return self.shown(state, batch, max(batch.now, state.scalars["now"]))
 
-    def late(self, state: State, batch: Batch, ends: bool) -> tuple[State, Output]:
-        """What is due by the instant of a batch without events, and comes then: outputs, or (`ends`) what partitions that end
-        show. Where the clock has jumped both come, as they were due.
+    def late(self, state: State, batch: Batch, phase: Phase) -> tuple[State, Output]:
+        """What is due by the instant of a batch without events, and comes then: what windows let out, outputs, or what partitions
+        that end show. Where the clock has jumped all of it comes, as it was due.
         """
-        inner, now = state.held()["core"], batch.now
-        dues = self.core.dues(inner) if isinstance(self.core, Living) else np.empty(0, np.int64)
-        outputs = self.due(state)
-        jumped = (outputs is not None and outputs < now) or bool((dues < now).any())
-        late = np.append(dues, np.full(len(self.clocks(state).due) - len(dues), REST))
-        if isinstance(self.core, Living) and (ends or jumped):
-            state = state.instead({"core": self.core.late(inner, now)})
-        else:
-            batch = replace(batch, now=state.scalars["now"])
-        return self.shown(state, batch, now if jumped or not ends else None, late)
+        now, dues = batch.now, self.core.dues(state.held()["core"])
+        if min(int(each.min(initial=now)) for each in (self.clocks(state).due, dues.windows, dues.ends)) < now:
+            return self.shown(state, batch, now, dues)
+        match phase:
+            case Phase.WINDOW:
+                return self.shown(state, batch, None, late=Late.WINDOWS)
+            case Phase.OUTPUT:
+                return self.shown(state, replace(batch, now=state.scalars["now"]), now)
+            case Phase.CONTEXT:
+                return self.shown(state, batch, None)
 
-    def shown(self, state: State, batch: Batch, until: int | None, late: Ints | None = None) -> tuple[State, Output]:
-        """A step with the outputs of the clock that are due by then (None: none); `late` as in `Beats.outputs`."""
+    def shown(
+        self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
+    ) -> tuple[State, Output]:
+        """A step with the outputs of the clock that are due by then (None: none); `dues` as in `Beats.outputs`."""
         waiting, latest, clocks = state.tables["waiting"], state.tables["latest"], self.clocks(state)
         nothing = np.empty(0, np.int64)
         used = np.concatenate([each["unit"].to_numpy() for each in (waiting, latest)]) if self._by_unit else nothing
         since = latest.num_rows if self.total else len(clocks.due)
-        core, parts = self.core.partings(state.held()["core"], batch, used, since)
+        core, parts = self.core.partings(
+            state.held()["core"], batch, used, since, Late.ALL if dues is not None else late
+        )
         parts = parts if self._by_unit else replace(parts, group=None)
         clocks = clocks.grown(parts.count)
-        outputs, then = self.beats.outputs(clocks, parts, until, late)
-        known = Known(self.core.projection, parts, outputs, latest, waiting, self.total)
         if self.shows == "first":
-            return self.state(core, then.where(parts.alive), waiting, latest), self._first(known, clocks)
+            return self._first(core, parts, clocks, until, dues)
+        outputs, then = self.beats.outputs(clocks, parts, until, dues)
+        known = Known(self.core.projection, parts, outputs, latest, waiting, self.total)
         chosen, stays, now = self._chosen(known)
+        chosen = chosen.emitted(self.emitted)
         columns = known.columns([np.asarray(chosen.place), stays, now])
         after = self.state(core, then.where(parts.alive), known.table(stays, columns), known.table(now, columns))
         return after, self._output(chosen, known, columns(np.asarray(chosen.place)))
@@ -161,24 +176,34 @@ class EachPart:
         told[which] = True
         by = outputs.at, outputs.event, outputs.part, outputs.early
         at, event, part, early = (each[which] for each in by)
-        ticks = tuple(each[told] for each in by)
-        return self._told(Output(at, event, tuple(columns), ticks=ticks, part=part, early=early), known.parts)
+        ticks, sign = tuple(each[told] for each in by), chosen.sign if self.emitted == "both" else None
+        return self._told(
+            Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), known.parts
+        )
 
     def _told(self, output: Output, parts: Parts) -> Output:
         """With what is told of partitions that begin, if these never end."""
         return replace(output, begins=parts.begins, early=None) if isinstance(self.core, Partitioned) else output
 
-    def _first(self, known: Known, clocks: Clocks) -> Output:
+    def _first(
+        self, core: State, parts: Parts, clocks: Clocks, until: int | None, dues: Dues | None
+    ) -> tuple[State, Output]:
         """What comes first after an output of its partition."""
-        parts, place = known.parts, known.outputs.arrival
-        arrivals = parts.arrivals
-        opens = np.zeros(len(place), bool)
-        opens[np.unique(place, return_index=True)[1]] = True
-        opens &= (place > known.outputs.first[arrivals.part]) | (clocks.come[arrivals.part] == 0)
-        rows = known.made + np.flatnonzero(opens[parts.arrival])
-        by = parts.arrival[opens[parts.arrival]]
-        at, event, part, early = (each[by] for each in (arrivals.at, arrivals.event, arrivals.part, arrivals.begins))
-        return self._told(Output(at, event, tuple(known.columns([rows])(rows)), part=part, early=early), parts)
+        projection, moves, sign = self.core.projection, parts.moves, parts.sign
+        rows = np.ones(len(parts.at), bool) if self.emitted != "old" or sign is None else sign < 0
+        visible = np.zeros(len(moves.at), bool)
+        visible[parts.move[rows]] = True
+        picks, then = self.beats.firsts(clocks, parts, visible, until, dues)
+        visible[:] = False
+        visible[picks] = True
+        which = np.flatnonzero(visible[parts.move])
+        by = parts.move[which]
+        columns = projected(projection, [each.take(pa.array(which)) for each in parts.columns], len(which))
+        at, event, part, early = (each[by] for each in (moves.at, moves.event, moves.part, moves.begins))
+        sign = None if sign is None else sign[which]
+        found = Output(at, event, tuple(map(plain, columns)), sign=sign, part=part, early=early).emitted(self.emitted)
+        nothing = self.rows((), ())
+        return self.state(core, then.where(parts.alive), nothing, nothing), self._told(found, parts)
 
     def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each partition, where they are the latest; None: they are what the core has now."""
@@ -187,7 +212,7 @@ class EachPart:
         latest = state.tables["latest"]
         latest = latest.filter(latest["passes"]).sort_by([("part", "ascending"), ("unit", "ascending")])
         found = dict[int, list[tuple[Any, ...]]]()
-        for part, _, _, *row in zip(*(each.to_pylist() for each in latest.columns), strict=True):
+        for part, _, _, _, *row in zip(*(each.to_pylist() for each in latest.columns), strict=True):
             found.setdefault(part, []).append(tuple(row))
         return list(found.values())
 

@@ -26,11 +26,16 @@ Choosing = Callable[[Rows, int], tuple[Chosen, Places]]
 At = Callable[[Ints], list[pa.Array]]
 """The columns of the rows at some places."""
 
+OWN = 4
+"""So many columns of a table of rows stand before theirs."""
 
-def table_of(part: Ints, unit: Ints, passes: np.ndarray, columns: Sequence[pa.Array]) -> pa.Table:
+
+def table_of(rows: Rows, part: Ints, columns: Sequence[pa.Array]) -> pa.Table:
     """Rows of some partitions and groups."""
-    names = ["part", "unit", "passes", *(f"column{i}" for i in range(len(columns)))]
-    return pa.table([pa.array(part), pa.array(unit), pa.array(passes), *columns], names=names)
+    own = {"part": part, "unit": rows.unit, "sign": rows.sign, "passes": rows.passes}
+    return pa.table(
+        [*map(pa.array, own.values()), *columns], names=[*own, *(f"column{i}" for i in range(len(columns)))]
+    )
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,22 @@ class Known:
     def _place(self) -> Ints:
         """The place among outputs that shows each."""
         found = self.outputs.first[self.part]
-        found[self.made :] = self.outputs.arrival[self.parts.arrival]
+        found[self.made :] = self.outputs.move[self.parts.move]
         return found
 
     @cached_property
     def rows(self) -> Rows:
         """What there is to choose from."""
         interval = self.outputs.numbered(self.parts.alive)[self._place]
-        return Rows(interval, self._unit, np.ones(len(interval), np.int8), self._passes)
+        return Rows(interval, self._unit, self._sign, self._passes)
+
+    @cached_property
+    def _sign(self) -> np.ndarray:
+        found = np.ones(len(self.part), np.int8)
+        if self.parts.sign is not None:
+            found[self.since : self.made] = self.waiting["sign"].to_numpy()
+            found[self.made :] = self.parts.sign
+        return found
 
     def waited(self, choose: Choosing) -> tuple[Chosen, Ints]:
         """What outputs show of the rows since those before, and what waits on, of partitions that live on."""
@@ -150,7 +163,7 @@ class Known:
         of_step = projected(self.projection, new, len(fresh))
         found = list[pa.Array]()
         for i, column in enumerate(of_step):
-            held = [whole(each.column(3 + i)) for each in (self.latest, self.waiting)]
+            held = [whole(each.column(OWN + i)) for each in (self.latest, self.waiting)]
             several = [held[0], *([plain(begun[i])] if self.begun else []), held[1], plain(column)]
             found.append(pa.concat_arrays(several))
         return lambda places: [column.take(pa.array(numbers[places])) for column in found]
@@ -163,7 +176,8 @@ class Known:
             unit = part
         elif regrouped is not None:
             unit = regrouped[unit]
-        return table_of(part, unit, self._passes[places], columns(places))
+        rows = Rows(self._place[places], unit, self._sign[places], self._passes[places])
+        return table_of(rows, part, columns(places))
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.living import Living
@@ -36,13 +37,14 @@ def rated_in_context(
     beats = _beats(plan.rate)
     if isinstance(beats, str):
         return beats
-    if plan.emitted != "new":
-        return "the remove stream with an output rate in a context"
-    core = in_context(replace(plan, rate=Rate()), context, reads)
+    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
+    core = in_context(replace(plan, rate=Rate()), context, reads, isinstance(window, Time))
     if isinstance(core, str):
         return core
-    if isinstance(core, PartitionTotals) or not _simple(core.inner):
-        return "an output rate over a pattern, previous rows or such a window, in a context"
+    if isinstance(core, PartitionTotals) or not _parted(core.inner):
+        return "an output rate over a pattern or previous rows, in a context"
+    if plan.emitted != "new" and isinstance(core.inner, Folded) and core.inner.by_group:
+        return "the remove stream of groups or a total with an output rate, in a context"
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     reason = _against(plan, core.inner, lazy)
     if reason is not None:
@@ -52,15 +54,13 @@ def rated_in_context(
     seen = (total and lazy) or (of_groups and plan.rate.mode == "snapshot")
     (stream,) = reads.values()
     kinds = tuple(map(carried, stream.fields.values()))
-    return EachPart(core, kinds, _shows(plan, by_group), beats, total, of_groups, lazy, seen)
+    return EachPart(core, kinds, _shows(plan, by_group), beats, total, of_groups, lazy, seen, plan.emitted)
 
 
-def _simple(inner: object) -> bool:
-    """Whether a core makes rows of what comes alone, one after the other, of each event."""
+def _parted(inner: object) -> bool:
+    """Whether each change of a core is one of a single partition."""
     if isinstance(inner, Moving):
-        lines = [part.lines for part in inner.parts.parts]
-        waits = any(each.refuses or each.batches or each.notes for each in lines)
-        return not (waits or inner.behind or inner.parts.timed)
+        return isinstance(inner, Apart) or not inner.parts.timed
     return isinstance(inner, FilterProject) or (type(inner) is Folded and not isinstance(inner.window, Time))
 
 
@@ -76,11 +76,11 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
         return "aggregates by groups of their own, with an output rate"
     if mode == "all" and own:
         return "output all of one row a row by groups"
+    if windowed and not plan.total and lazy and inner.calls:
+        return "aggregates by groups over a window that an output works out, in a context"
     if windowed and inner.window is not None and not plan.total:
         if mode == "snapshot" or (mode == "all" and inner.by_group):
             return f"output {mode} by groups or of one row a row over a window, in a context"
-        if lazy and inner.calls:
-            return "aggregates by groups over a window that an output works out, in a context"
         if inner.forgets and inner.lines.ever:
             return "aggregates of all that ever came by groups, which an output may show when they have emptied"
     return None

@@ -10,7 +10,8 @@ import numpy as np
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.living import Living
-from rollup.engine.columns.rates.beats import REST, Clocks
+from rollup.engine.columns.cores.parts import REST
+from rollup.engine.columns.rates.beats import Clocks
 from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.running.adopting_folds import KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
@@ -20,12 +21,13 @@ from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
-from rollup.engine.rows.selects.rates import INSERTED, Saved
+from rollup.engine.rows.selects.rates import INSERTED, REMOVED, Saved
 from rollup.engine.state import State
 
 Key = tuple[Any, ...]
-Found = tuple[int, Key | None, Out | None]
-"""A row of a partition and a group (None: that is the partition); None is one that does not fulfil `having`."""
+Found = tuple[int, Key | None, Out | None, int]
+"""A row of a partition and a group (None: that is the partition) that comes (1) or leaves (-1); None is one that does not
+fulfil `having`."""
 
 
 def each_part_state(core: EachPart, component: Component, name: str) -> State:
@@ -47,22 +49,21 @@ def each_part_state(core: EachPart, component: Component, name: str) -> State:
     outputs = [each.snapshot()[KEPT][1] for each in instances]
     waiting = [found for place, each in enumerate(instances) for found in _waiting(core, place, each, outputs[place])]
     if core.total and core.lazy and core.shows != "everything":  # what is shown next, be it that nothing more comes
-        waiting += [(place, None, instances[place].kind.current(None)) for place in changed]
-    latest = [(place, None, out) for place, out in enumerate(shown)]
+        waiting += [(place, None, instances[place].kind.current(None), 1) for place in changed]
+    latest = [(place, None, out, 1) for place, out in enumerate(shown)]
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
-    wanted = [(numbers[place], *key) for place, key, _ in waiting if key is not None]
+    wanted = [(numbers[place], *key) for place, key, _, _ in waiting if key is not None]
     inner = _inner(core, component, name, wanted)
     units = _units(core, inner)
-    clocks = [(_due(core, each), _come(core, each)) for each in outputs]
-    due, come = (np.array([each[place] for each in clocks], np.int64) for place in range(2))
+    clocks = [(_due(core, each), *_counts(core, each), int(not each[Saved.OPEN])) for each in outputs]
     tables = (_table(core, found, numbers, units) for found in (waiting, latest))
-    return core.state(inner, Clocks(due, come), *tables)
+    return core.state(inner, Clocks(*np.array(clocks, np.int64).reshape(-1, 4).T.copy()), *tables)
 
 
 def _inner(core: EachPart, component: Component, name: str, wanted: Sequence[Key]) -> State:
     if isinstance(core.core, Living):
-        return living_state(core.core, component, name)
+        return living_state(core.core, component, name, wanted)
     return partitioned_state(core.core, component, name, wanted)
 
 
@@ -78,8 +79,11 @@ def _units(core: EachPart, state: State) -> dict[Key, int]:
 def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units: dict[Key, int]) -> Any:
     inner = core.core.inner
     rows = isinstance(inner, Folded) and not inner.keys  # of a window, which are of no group and so all of one
-    places = [(place, 0 if rows else place if key is None else units[numbers[place], *key]) for place, key, _ in found]
-    return core.rows(places, [None if out is None else (*out.row.values, *out.order) for *_, out in found])
+    places = [
+        (place, 0 if rows else place if key is None else units[numbers[place], *key], sign)
+        for place, key, _, sign in found
+    ]
+    return core.rows(places, [None if out is None else (*out.row.values, *out.order) for _, _, out, _ in found])
 
 
 def _due(core: EachPart, outputs: Any) -> int:
@@ -87,9 +91,10 @@ def _due(core: EachPart, outputs: Any) -> int:
     return outputs[Saved.DUE] if core.beats.span and outputs[Saved.DUE] is not None else REST
 
 
-def _come(core: EachPart, outputs: Any) -> int:
-    """How many events have come to a partition since its last output; by the clock whether some have."""
-    return outputs[Saved.COUNTS][INSERTED] if core.beats.limit else int(not outputs[Saved.OPEN])
+def _counts(core: EachPart, outputs: Any) -> tuple[int, int]:
+    """How many rows have come to a partition and have left it since its last output, where these bring one."""
+    counts = outputs[Saved.COUNTS]
+    return (counts[INSERTED], counts[REMOVED]) if core.beats.limit else (0, 0)
 
 
 def _waiting(core: EachPart, place: int, instance: SelectInstance, outputs: Any) -> Iterator[Found]:
@@ -97,17 +102,19 @@ def _waiting(core: EachPart, place: int, instance: SelectInstance, outputs: Any)
     collected = outputs[Saved.COLLECTED]
     match core.shows:
         case "everything":
-            come, _, touched = collected
+            come, leave, touched = collected
             if core.total and touched:  # be it that nothing passed
-                yield place, None, None
-            for out in come:
-                yield place, None, out
+                yield place, None, None, 1
+            for outs, sign in ((come, 1), (leave, -1)):
+                for out in outs:
+                    yield place, None, out, sign
         case "last" if core.of_groups:
             for unit, _ in collected:
-                yield place, unit[1], instance.kind.current(unit)
+                yield place, unit[1], instance.kind.current(unit), 1
         case "last" if not core.total:
-            for key, out in collected[0]:
-                yield place, key or None, out
+            for outs, sign in zip(collected, (1, -1), strict=True):
+                for key, out in outs:
+                    yield place, key or None, out, sign
         case _:
             return
 
@@ -117,4 +124,4 @@ def _groups(place: int, instance: SelectInstance) -> Iterator[Found]:
     kind = instance.kind
     assert isinstance(kind, PerGroup)
     for unit in kind.groups():
-        yield place, unit[1], kind.current(unit)
+        yield place, unit[1], kind.current(unit), 1

@@ -4,6 +4,7 @@ has them, for a statement that comes later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +22,13 @@ from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.state import State
 
 
-def living_state(core: Living, component: Component, name: str) -> State:
-    """The partitions that live, and the groups of all of them."""
+def living_state(core: Living, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
+    """The partitions that live, and the groups of all of them; `wanted` as in `queued_state`."""
     deployed, now = component.statements[name], component.runner.now
     context = component.contexts[deployed.context or ""]
     inner = core.inner.start(now)
     if isinstance(core.inner, Apart):
-        inner = _apart(core, core.inner, context, name, now)
+        inner = queued_state(core.inner, _apart(core, core.inner, context, name), core.type, now, wanted)
     elif isinstance(core.inner, Folded):
         groups = _groups(core.inner, context, name)
         table = groups_table(core.inner, groups, inner.tables["groups"].schema)
@@ -35,14 +36,14 @@ def living_state(core: Living, component: Component, name: str) -> State:
     return core.state(inner, _partitions(core, context), context.next)
 
 
-def _apart(core: Living, inner: Apart, context: ContextRuntime, name: str, now: int) -> State:
-    """The windows and the groups of all partitions."""
+def _apart(core: Living, inner: Apart, context: ContextRuntime, name: str) -> Any:
+    """The windows and the groups of all partitions, as one statement has them."""
     windows, groups = list[Any](), list[Any]()
     for place, number in enumerate(sorted(context.partitions)):
         kept, told_by = context.partitions[number].instances[name].snapshot(), place if core.one_group else number
         windows.append(((told_by,), wider(kept[INPUTS][0][0] or (), told_by)))
         groups += groups_in(inner, told_by, kept[KEPT][0], inner.by_group and inner.kept) if inner.calls else []
-    return queued_state(inner, [[[windows]], None, [[[groups]]]], core.type, now)
+    return [[[windows]], None, [[[groups]]]]
 
 
 def _partitions(core: Living, context: ContextRuntime) -> pa.Table:

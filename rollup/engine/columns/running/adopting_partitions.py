@@ -59,7 +59,7 @@ def partitioned_state(core: Partitioned, component: Component, name: str, wanted
     groups = _groups(core.inner, of_numbers(plan), kept) if core.inner.calls else []
     whole = [[[_window(core.inner.window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
-        return core.state(queued_state(core.inner, whole, core.type, now), known)
+        return core.state(queued_state(core.inner, whole, core.type, now, wanted), known)
     return core.state(folded_state(core.inner, whole, core.type, now, wanted)[0], known)
 
 

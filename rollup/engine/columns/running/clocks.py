@@ -39,7 +39,7 @@ def phase(core: Core) -> Phase:
     if isinstance(core, Living):
         return Phase.WINDOW if core.windowed and not core.at_end else Phase.CONTEXT
     if isinstance(core, EachPart):
-        return Phase.OUTPUT
+        return core.phase
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -117,7 +117,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
         case Firsts() if phase is Phase.OUTPUT:
             return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
         case EachPart():
-            return core.late(state, nothing, phase is Phase.CONTEXT)
+            return core.late(state, nothing, phase)
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):

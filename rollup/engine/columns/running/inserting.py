@@ -98,7 +98,8 @@ def clocked(core: Core) -> bool:
     match core:
         case EachPart(core=inner, beats=beats, shows=shows):
             ends = beats.at_end and isinstance(inner, Living) and inner.lives.span > 0
-            return (beats.span > 0 and shows != "first") or ends or clocked(inner)
+            counts = beats.limit > 0 and isinstance(inner.inner, Folded) and _timed(inner.inner)
+            return (beats.span > 0 and shows != "first") or counts or ends or clocked(inner)
         case Living(at_end=True):
             return core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):

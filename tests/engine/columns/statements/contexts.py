@@ -100,3 +100,23 @@ LIVING = [
     "context U select context.s.id as i, stddev(price) as p from S(symbol = context.s.symbol, id = context.s.id)",
     "context W select context.id as i, context.s.price as p, symbol, sum(price) as s from S group by symbol",
 ]
+RATED = [
+    "context C select irstream symbol, price from S output last every 20 msec",
+    "context C select irstream symbol, price from S#length(3) output every 3 events",
+    "context K select rstream symbol, id from S#length(3)#unique(symbol) output last every 3 events",
+    "context C select symbol, price from S#time(20 msec) output last every 20 msec",
+    "context C select irstream symbol, price from S#time(20 msec) output all every 7 msec",
+    "context G select count(*) as n, sum(price) as s from S#time(20 msec) output every 3 events",
+    "context H select id, count(*) as n from S#time_batch(20 msec) output first every 20 msec",
+    "context P select context.id as i, sum(id) as s from S#length_batch(3) output snapshot every 20 msec",
+    "context C select volume, sum(price) as s from S#time_accum(10 msec) group by volume output last every 2 events",
+    "context C select irstream id, price from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) output first every 3 events",
+    "context C select symbol, price, avg(price) as a from S#firstlength(2) where volume > 0 output last every 20 msec",
+    "context C select symbol, price, sum(price) as s from S#ext_timed_batch(current_timestamp(), 20 msec) group by volume "
+    "output last every 3 events",
+    "context Y select irstream symbol, price from S#time(20 msec) output last every 3 events and when terminated",
+    "context D select id, count(*) as n from S#time_length_batch(20 msec, 3) output all every 7 msec",
+    "context T select rstream symbol, id from S#length(3)#time(20 msec) retain-union output every 20 msec and when terminated",
+    "context I select irstream symbol, price from S#firstunique(volume) output first every 20 msec",
+    "context V select count(*) as n from S#groupwin(volume)#length_batch(2) having count(*) > 1 output last every 2 events",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.engine.columns.statements.aggregates import EVER_IN_WINDOWS, EXTREMES_OF_LONGS, LEFT, LONGS, LOOKED_UP
-from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING
+from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING, RATED
 from tests.engine.columns.statements.joins import FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (
     AFTER,
@@ -64,6 +64,7 @@ COVERED = [
     *KEYED,
     *EACH,
     *LIVING,
+    *RATED,
     *ASKING,
     *EARLIER,
     *JOINS,

@@ -210,7 +210,7 @@ REFUSED = {
     ),
     "context C select count(*) as c from S output after 1 sec last every 1 sec": "output after something, in a context",
     "context C select irstream count(*) as c from S#length(2) output last every 1 sec": (
-        "the remove stream with an output rate in a context"
+        "the remove stream of groups or a total with an output rate, in a context"
     ),
     "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
         "output snapshot by groups or of one row a row over a window, in a context"
@@ -224,8 +224,8 @@ REFUSED = {
     "context C select volume, sum(price) as s from S group by volume output first every 1 sec": (
         "output first by groups or with having, in a context"
     ),
-    "context C select sum(price) as s from S#time(1 sec) output last every 1 sec": (
-        "an output rate over a pattern, previous rows or such a window, in a context"
+    "context C select prior(1, price) as p from S output last every 1 sec": (
+        "an output rate over a pattern or previous rows, in a context"
     ),
     "context Y select count(*) as n from S output last when terminated and count_insert > 1": (
         "output when terminated under a condition, or that sets variables"
