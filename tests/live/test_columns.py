@@ -91,6 +91,18 @@ def test_what_waits_in_several_partitions_goes_over_to_columns(name: str, symbol
 
 
 @pytest.mark.parametrize(
+    "name", [name for name, text in COVERED.items() if "output" in text and not text.startswith("context")]
+)
+def test_what_waits_for_an_output_goes_over_to_columns(name: str) -> None:
+    """Some events one by one, with what the clock lets out between them; then so many at once that the statement goes over."""
+    events = [{"symbol": "abc"[n % 3], "price": 10.0 + n, "volume": n % 4} for n in range(14)]
+    alone = [("timed", stream, [(7, event)]) for event in events[:6] for stream in ("S", "R")]
+    batch = ("timed", "S", [(n % 2, event) for n, event in enumerate(events)])
+    found = [*alone, ("advance", "", 30), batch, ("advance", "", 1000), ("rows", "", None)]
+    assert run(deployed([name], 8), found, 8) == run(deployed([name], None), found, None)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "select symbol, avg(price) as a, count(*) as n from S#time(30 msec) group by symbol output every 100 msec",

@@ -172,4 +172,16 @@ STATEMENTS = {
     "groups there of each": "context N select volume, sum(price) as s from S group by volume output snapshot every 10 msec",
     "ended into U": "context L insert into U select context.s.symbol as symbol, sum(price) as a "
     "from S(symbol = context.s.symbol) output snapshot when terminated",
+    "changes of rows at last": "context C select irstream symbol, price from S#length(2) output last every 15 msec",
+    "left of each by twos": "context G select rstream symbol, price from S#length(3)#unique(volume) output every 2 events",
+    "rows in time at last": "context C select symbol, price, context.id as i from S#time(20 msec) output last every 15 msec",
+    "totals in time by threes": "context N select count(*) as n, sum(price) as s from S#time(20 msec) output every 3 events",
+    "groups in time by twos": "context C select volume, sum(price) as s from S#time(15 msec) group by volume output last every 2 events",
+    "first in time of each": "context C select irstream symbol, price from S#time(15 msec) output first every 20 msec",
+    "first twos of batches": "context H select symbol, sum(price) as s from S#time_batch(15 msec) output first every 2 events",
+    "batches there in each": "context P select context.id as i, sum(price) as s from S#length_batch(2) output snapshot every 12 msec",
+    "accumulated in each, all": "context C select irstream symbol, price from S#time_accum(15 msec) output all every 20 msec",
+    "in time that ends": "context B select irstream symbol, price from S#time(20 msec) output last every 2 events and when terminated",
+    "batches that end": "context I select sum(price) as s from S#time_length_batch(15 msec, 3) output every 10 msec and when terminated",
+    "left in time that end": "context D select rstream symbol, volume from S#length(3)#time(15 msec) output every 15 msec",
 }

@@ -84,6 +84,7 @@ STATEMENTS = {
     "last at": "select irstream symbol, sum(price) as s from S#time(700 msec) group by symbol output last at (*, *, *, *, *, *)",
     "all at": "select symbol, sum(price) as s from S#length(4) group by symbol output all at (*, *, *, *, *, [0, 1, 4])",
     "total at": "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, *)",
+    "batches at": "select irstream symbol, price from S#time_batch(20 msec) output at (*, *, *, *, *, *)",
     "groups at": "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, *)",
     "some of each": "select sum(volume) as s from S(price > 1)#groupwin(volume)#length(3) output last every 20 msec",
     "rows every 3": "select irstream symbol, price from S#length(3) output every 3 events",

@@ -21,6 +21,7 @@ from rollup.engine.columns.running.adopting_joins import folded_join_state
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED, Saved
@@ -39,6 +40,8 @@ def rated_state(
 ) -> tuple[State, pa.Table]:
     """The state, and the rows of the window; in snapshots these are made `wider`."""
     assert isinstance(instance, SelectInstance)
+    if isinstance(instance, Lazy):
+        instance.settle()
     now, shown = instance.runner.now, None
     if isinstance(core, Rated) and core.lazy:
         # Before the instance goes on: a snapshot shares the groups with it.
