@@ -13,7 +13,7 @@ from tests.live.statements.covered import COVERED, SCHEMA
 from tests.rereading import reread
 
 UNCOVERED = {
-    "seldom": "context C select symbol, count(*) as c from S having count(*) > 2 output first every 15 msec",
+    "seldom": "context C select symbol, count(*) as c from S#expr(current_count < 3) output last every 15 msec",
     "T at last": "select window(v).union(window(v)) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
     "last": "select rate(20 msec, filter: price > 0) as m, last(symbol) as v from S#length(2)",

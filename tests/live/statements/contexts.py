@@ -184,4 +184,9 @@ STATEMENTS = {
     "in time that ends": "context B select irstream symbol, price from S#time(20 msec) output last every 2 events and when terminated",
     "batches that end": "context I select sum(price) as s from S#time_length_batch(15 msec, 3) output every 10 msec and when terminated",
     "left in time that end": "context D select rstream symbol, volume from S#length(3)#time(15 msec) output every 15 msec",
+    "first of some": "context C select symbol, count(*) as c from S having count(*) > 2 output first every 15 msec",
+    "first of groups of each": "context C select volume, sum(price) as s from S#time(20 msec) group by volume output first every 2 events",
+    "first rows of groups": "context G select symbol, price, sum(price) as s from S#length(3) group by symbol output first every 15 msec",
+    "first of groups that end": "context D select volume, count(*) as n from S#time_batch(10 msec) group by volume "
+    "output first every 20 msec",
 }

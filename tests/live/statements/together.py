@@ -22,6 +22,8 @@ SEVERAL = [
     ["left of each by twos", "first twos of batches", "accumulated in each, all"],
     ["in time that ends", "batches that end", "left in time that end"],
     ["groups in time by twos", "rows in time at last", "seldom"],
+    ["first of some", "first of groups of each", "first rows of groups"],
+    ["first of groups that end", "removed"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

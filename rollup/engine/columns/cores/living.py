@@ -127,7 +127,7 @@ class Living:
             nothing = [*of_no_rows(self.inner, fresh), *self.of_partitions(course.known, fresh)]
         ended = Ended(course.over, course.until, course.by)
         count = course.known.num_rows
-        found = Parts(count, moves, made.at, made.move, part, group, columns, nothing, made.sign, ended)
+        found = Parts(count, moves, made, part, group, columns, nothing, ended)
         return self._after(state, left, course), replace(found, regrouped=regrouped)
 
     def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:

@@ -117,19 +117,7 @@ class Partitioned:
         without_rows = of_no_rows(self.inner, fresh) if isinstance(self.inner, Folded) and one else []
         nothing = [*without_rows, *self.division.of_partitions(self.properties, fresh, known)]
         group, begins = None if one else made.group, self._begins(state, taken, wider, known)
-        found = Parts(
-            count,
-            moves,
-            made.at,
-            made.move,
-            part,
-            group,
-            columns,
-            nothing,
-            made.sign,
-            begins=begins,
-            regrouped=regrouped,
-        )
+        found = Parts(count, moves, made, part, group, columns, nothing, begins=begins, regrouped=regrouped)
         return self.state(after, known), found
 
     def dues(self, state: State) -> Dues:

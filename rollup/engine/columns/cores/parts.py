@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -92,9 +93,8 @@ class PartMoves:
 
 @dataclass(frozen=True)
 class Parts:
-    """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows these
-    make, each with its instant, its change, partition, group (None: that is the partition) and what the projection sees.
-    `sign`: as in `Output`.
+    """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows that were
+    made of these, each with its partition, group (None: that is the partition) and what the projection sees.
 
     `nothing`: what it sees of a total of no rows, of some partitions, the last ones. `begins`: the events with which
     partitions begin, where these never end. `regrouped`: the numbers that groups have after the batch; None: the same.
@@ -102,16 +102,29 @@ class Parts:
 
     count: int
     moves: PartMoves
-    at: Ints
-    move: Ints
+    made: Made
     part: Ints
     group: Ints | None
     columns: Sequence[pa.Array]
     nothing: Sequence[pa.Array]
-    sign: np.ndarray | None = None
     ended: Ended = field(default_factory=Ended)
     begins: Ints | None = None
     regrouped: Ints | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many rows were made."""
+        return len(self.made.at)
+
+    @cached_property
+    def move(self) -> Ints:
+        """The change that made each row."""
+        return self.made.move
+
+    @property
+    def sign(self) -> np.ndarray | None:
+        """As in `Output`."""
+        return self.made.sign
 
     @property
     def alive(self) -> np.ndarray:

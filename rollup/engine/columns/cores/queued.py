@@ -191,7 +191,7 @@ class Queued(Folded):
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
         counts = changes.counts(step.old, passes)
-        moves = Moves(changes.at, changes.event, *counts, change, self.partition_of(changes, step))
+        moves = Moves(changes.at, changes.event, *counts, change, self.partition_of(changes, step), changes.listed)
         at, event = changes.at[change], changes.event[change]
         found = Made(step.taken, at, event, [*columns, *made], signs, group, codes=counted, moves=moves)
         stays, inside = moved.changes.stays(step.old)

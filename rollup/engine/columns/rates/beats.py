@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.parts import REST, Dues, Ended, PartMoves, Parts
@@ -63,6 +64,11 @@ class Clocks:
     inserted: Ints
     removed: Ints
     shown: Ints
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Clocks:
+        """From the table of a state."""
+        return cls(*(each.to_numpy() for each in table.columns))
 
     @classmethod
     def none(cls) -> Clocks:

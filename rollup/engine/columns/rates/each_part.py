@@ -1,4 +1,4 @@
-"""Output rates in a context: each partition is shown by a clock or a count of its own, or when it ends.
+"""Outputs of partitions, each by a clock or a count of its own, or when it ends.
 
 State: that of the core; `clocks`, of each partition; `waiting`, the rows that its next output may show; where outputs show
 what is there, `latest`: the row of each group as it is now, of a total as it was shown last where that is all one sees of it.
@@ -14,43 +14,37 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.living import Living
-from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.parts import Dues, Late, Parts
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.parts import Dues, Late
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Beats, Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
 from rollup.engine.columns.rates.known import Known, table_of
-from rollup.engine.rows.plans import Emitted
+from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.state import State
-from rollup.engine.timers import Phase
 
 Place = tuple[int, int, int]
 """Of a row: its partition, its group, and whether it comes (1) or leaves (-1)."""
-Showing = Literal["everything", "last", "there", "first", "nothing"]
+Showing = Literal["everything", "last", "there", "nothing"]
 """What an output shows: all rows; the last of each group; the row of each group, or of the total, as it is; no rows, but that
-it is there. Or what comes first after an output is shown at once, and nothing else is."""
+it is there."""
 
 
 @dataclass(frozen=True)
-class EachPart:
-    """What a core makes of a stream whose fields are of `kinds`. `total`: a partition has one row that changes; `of_groups`: a
-    row stands for a group; `lazy`: aggregates are worked out at an output, so that one who looks at them between two sees
-    those of the last; `seen`: one sees the latest rows, not what the core has.
+class EachPart(OfEach):
+    """Outputs that show what has come since the last, or what is there. `total`: a partition has one row that changes;
+    `of_groups`: a row stands for a group; `lazy`: aggregates are worked out at an output, so that one who looks at them
+    between two sees those of the last; `seen`: one sees the latest rows, not what the core has.
     """
 
-    core: Living | Partitioned
-    kinds: tuple[pa.DataType, ...]
     shows: Showing
     beats: Beats
     total: bool
     of_groups: bool
     lazy: bool
     seen: bool
-    emitted: Emitted
 
     # state
 
@@ -79,59 +73,45 @@ class EachPart:
         """The types of what is shown."""
         nothing = Batch.nothing(self.kinds, 0)
         _, parts = self.core.partings(self.core.start(0), nothing, np.empty(0, np.int64), 0)
-        return [plain(each).type for each in projected(self.core.projection, parts.columns, len(parts.at))]
+        return [plain(each).type for each in projected(self.core.projection, parts.columns, parts.rows)]
 
     @staticmethod
     def clocks(state: State) -> Clocks:
         """When partitions are due, and what has come since."""
-        return Clocks(*(each.to_numpy() for each in state.tables["clocks"].columns))
-
-    def due(self, state: State) -> int | None:
-        """When an output by the clock is due next."""
-        return self.clocks(state).next if self.beats.span else None
+        return Clocks.of(state.tables["clocks"])
 
     @property
-    def phase(self) -> Phase:
-        """When, at one instant, what the clock brings comes, but for what partitions show that end."""
-        return Phase.OUTPUT if self.beats.span and self.shows != "first" else Phase.WINDOW
+    def ticks(self) -> bool:
+        """Where they have a clock."""
+        return self.beats.span > 0
+
+    @property
+    def at_end(self) -> bool:
+        """As they say."""
+        return self.beats.at_end
+
+    @property
+    def counts(self) -> bool:
+        """Where they count rows."""
+        return self.beats.limit > 0
+
+    def dues(self, state: State) -> Ints:
+        """Where they have a clock."""
+        return self.clocks(state).due
 
     # steps
-
-    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
-        """The outputs that are due by the batch's end, those that its events bring about, and those of partitions that end."""
-        return self.shown(state, batch, max(batch.now, state.scalars["now"]))
-
-    def late(self, state: State, batch: Batch, phase: Phase) -> tuple[State, Output]:
-        """What is due by the instant of a batch without events, and comes then: what windows let out, outputs, or what partitions
-        that end show. Where the clock has jumped all of it comes, as it was due.
-        """
-        now, dues = batch.now, self.core.dues(state.held()["core"])
-        if min(int(each.min(initial=now)) for each in (self.clocks(state).due, dues.windows, dues.ends)) < now:
-            return self.shown(state, batch, now, dues)
-        match phase:
-            case Phase.WINDOW:
-                return self.shown(state, batch, None, late=Late.WINDOWS)
-            case Phase.OUTPUT:
-                return self.shown(state, replace(batch, now=state.scalars["now"]), now)
-            case Phase.CONTEXT:
-                return self.shown(state, batch, None)
 
     def shown(
         self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
     ) -> tuple[State, Output]:
-        """A step with the outputs of the clock that are due by then (None: none); `dues` as in `Beats.outputs`."""
+        """A step."""
         waiting, latest, clocks = state.tables["waiting"], state.tables["latest"], self.clocks(state)
         nothing = np.empty(0, np.int64)
         used = np.concatenate([each["unit"].to_numpy() for each in (waiting, latest)]) if self._by_unit else nothing
         since = latest.num_rows if self.total else len(clocks.due)
-        core, parts = self.core.partings(
-            state.held()["core"], batch, used, since, Late.ALL if dues is not None else late
-        )
+        core, parts = self.core.partings(state.held()["core"], batch, used, since, late)
         parts = parts if self._by_unit else replace(parts, group=None)
-        clocks = clocks.grown(parts.count)
-        if self.shows == "first":
-            return self._first(core, parts, clocks, until, dues)
-        outputs, then = self.beats.outputs(clocks, parts, until, dues)
+        outputs, then = self.beats.outputs(clocks.grown(parts.count), parts, until, dues)
         known = Known(self.core.projection, parts, outputs, latest, waiting, self.total)
         chosen, stays, now = self._chosen(known)
         chosen = chosen.emitted(self.emitted)
@@ -177,36 +157,12 @@ class EachPart:
         by = outputs.at, outputs.event, outputs.part, outputs.early
         at, event, part, early = (each[which] for each in by)
         ticks, sign = tuple(each[told] for each in by), chosen.sign if self.emitted == "both" else None
-        return self._told(
+        return self.told(
             Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), known.parts
         )
 
-    def _told(self, output: Output, parts: Parts) -> Output:
-        """With what is told of partitions that begin, if these never end."""
-        return replace(output, begins=parts.begins, early=None) if isinstance(self.core, Partitioned) else output
-
-    def _first(
-        self, core: State, parts: Parts, clocks: Clocks, until: int | None, dues: Dues | None
-    ) -> tuple[State, Output]:
-        """What comes first after an output of its partition."""
-        projection, moves, sign = self.core.projection, parts.moves, parts.sign
-        rows = np.ones(len(parts.at), bool) if self.emitted != "old" or sign is None else sign < 0
-        visible = np.zeros(len(moves.at), bool)
-        visible[parts.move[rows]] = True
-        picks, then = self.beats.firsts(clocks, parts, visible, until, dues)
-        visible[:] = False
-        visible[picks] = True
-        which = np.flatnonzero(visible[parts.move])
-        by = parts.move[which]
-        columns = projected(projection, [each.take(pa.array(which)) for each in parts.columns], len(which))
-        at, event, part, early = (each[by] for each in (moves.at, moves.event, moves.part, moves.begins))
-        sign = None if sign is None else sign[which]
-        found = Output(at, event, tuple(map(plain, columns)), sign=sign, part=part, early=early).emitted(self.emitted)
-        nothing = self.rows((), ())
-        return self.state(core, then.where(parts.alive), nothing, nothing), self._told(found, parts)
-
     def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
-        """The rows of each partition, where they are the latest; None: they are what the core has now."""
+        """The rows of each partition, where they are the latest."""
         if not self.seen:
             return None
         latest = state.tables["latest"]
@@ -215,8 +171,3 @@ class EachPart:
         for part, _, _, _, *row in zip(*(each.to_pylist() for each in latest.columns), strict=True):
             found.setdefault(part, []).append(tuple(row))
         return list(found.values())
-
-
-def parted(core: Core) -> Core:
-    """A core, or the one whose partitions it shows each by itself."""
-    return core.core if isinstance(core, EachPart) else core

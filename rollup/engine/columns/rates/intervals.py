@@ -42,15 +42,15 @@ def core(at, before, arrived, left, visible, now, span, limit, running, due, ope
     return n, running, due, opened, inserted, removed
 """
 _STEPS = """
-def core(come, left, begin, codes, of_rows, group, passes, units, row, change, leaves):
-    n, r, head, place = 0, 0, 0, np.empty(units, np.int64)
+def core(come, left, entering, leaving, of_rows, group, passes, units, row, change, leaves):
+    n, r, begin, head, place = 0, 0, 0, 0, np.empty(units, np.int64)
     for c in range(len(come)):
         while r < len(of_rows) and of_rows[r] == c:
             place[group[r]] = r if passes[r] else -1
             r += 1
         for i in range(come[c] + left[c]):
             goes = i >= come[c]
-            code = codes[head + i - come[c]] if goes else codes[begin + i]
+            code = leaving[head + i - come[c]] if goes else entering[begin + i]
             if place[code] >= 0:
                 row[n], change[n], leaves[n] = place[code], c, goes
                 n += 1
@@ -166,10 +166,11 @@ def steps_of(made: Made, begin: int, passes: np.ndarray, by_group: bool) -> Step
         return Steps(row, change, np.zeros(len(row), bool) if made.sign is None else made.sign[row] < 0)
     moves, codes = made.moves, made.codes
     assert codes is not None
+    entering, leaving = (codes[each] for each in moves.listed) if moves.listed else (codes[begin:], codes)
     most = int(moves.come.sum() + moves.left.sum())
     row, change, leaves = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, bool)
     n = loop(_STEPS)(
-        moves.come, moves.left, begin, codes, moves.of_rows, made.group, passes, int(codes.max(initial=-1)) + 1, row, change, leaves
+        moves.come, moves.left, entering, leaving, moves.of_rows, made.group, passes, int(codes.max(initial=-1)) + 1, row, change, leaves
     )  # fmt: skip
     return Steps(row[:n], change[:n], leaves[:n])
 

@@ -83,7 +83,7 @@ class Known:
         having, parts = self.projection.having, self.parts
         begun, made = (
             flags(passing(having, columns, rows), rows) if rows else np.empty(0, bool)
-            for columns, rows in ((parts.nothing, self.begun), (parts.columns, len(parts.at)))
+            for columns, rows in ((parts.nothing, self.begun), (parts.columns, parts.rows))
         )
         held = (each["passes"].to_numpy() for each in (self.latest, self.waiting))
         return np.concatenate([next(held), begun, next(held), made])
@@ -157,7 +157,7 @@ class Known:
             marks[places] = True
         fresh, numbers = np.flatnonzero(marks[made:]), np.cumsum(marks) - 1
         new = parts.columns
-        if len(fresh) < len(parts.at):
+        if len(fresh) < parts.rows:
             new = [column.take(pa.array(fresh)) for column in new]
         begun = projected(self.projection, parts.nothing, self.begun) if self.begun else ()
         of_step = projected(self.projection, new, len(fresh))

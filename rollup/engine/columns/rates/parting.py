@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
 from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
+from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.beats import Beats
+from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart, Showing
+from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rating import number_of
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Select, StreamInput
@@ -25,7 +30,7 @@ from rollup.engine.types import RowType
 
 def rated_in_context(
     plan: Select, context: Context, reads: Mapping[str, RowType], ordered: bool
-) -> EachPart | Living | PartitionTotals | str:
+) -> OfEach | Living | PartitionTotals | str:
     """The core of a statement with a rate in a context, or the first reason against it; `ordered`: the rows of an output are put
     in order, for which changes wait until then as they are.
     """
@@ -37,24 +42,53 @@ def rated_in_context(
     beats = _beats(plan.rate)
     if isinstance(beats, str):
         return beats
+    (stream, *_) = reads.values()
+    kinds = tuple(map(carried, stream.fields.values()))
+    if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
+        return _first_of_groups(plan, context, reads, beats, kinds)
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    core = in_context(replace(plan, rate=Rate()), context, reads, isinstance(window, Time))
+    core = _core(plan, context, reads, isinstance(window, Time))
     if isinstance(core, str):
         return core
-    if isinstance(core, PartitionTotals) or not _parted(core.inner):
-        return "an output rate over a pattern or previous rows, in a context"
     if plan.emitted != "new" and isinstance(core.inner, Folded) and core.inner.by_group:
         return "the remove stream of groups or a total with an output rate, in a context"
+    if plan.rate.mode == "first":
+        return EachFirst(core, kinds, plan.emitted, beats)
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     reason = _against(plan, core.inner, lazy)
     if reason is not None:
         return reason
     by_group = isinstance(core.inner, Folded) and core.inner.by_group
-    total, of_groups = plan.total and plan.rate.mode != "first", by_group and not plan.total
-    seen = (total and lazy) or (of_groups and plan.rate.mode == "snapshot")
-    (stream,) = reads.values()
-    kinds = tuple(map(carried, stream.fields.values()))
-    return EachPart(core, kinds, _shows(plan, by_group), beats, total, of_groups, lazy, seen, plan.emitted)
+    of_groups = by_group and not plan.total
+    seen = (plan.total and lazy) or (of_groups and plan.rate.mode == "snapshot")
+    return EachPart(core, kinds, plan.emitted, _shows(plan, by_group), beats, plan.total, of_groups, lazy, seen)
+
+
+def _core(plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool) -> Partitioned | Living | str:
+    """The core without a rate, or the first reason against it; `by_itself`: the window of each partition is."""
+    core = in_context(replace(plan, rate=Rate()), context, reads, by_itself)
+    if isinstance(core, str):
+        return core
+    if isinstance(core, PartitionTotals) or not _parted(core.inner):
+        return "an output rate over a pattern or previous rows, in a context"
+    own = isinstance(core.inner, Folded) and len(core.inner.keys) > 1 and not core.inner.by_group
+    return "aggregates by groups of their own, with an output rate" if own and not plan.grouped else core
+
+
+def _first_of_groups(
+    plan: Select, context: Context, reads: Mapping[str, RowType], beats: Beats, kinds: tuple[pa.DataType, ...]
+) -> EachFirstOfGroups | str:
+    """What shows the first row of each group, or the first reason against it; what leaves a window counts as well."""
+    if plan.emitted != "new":
+        return "output first by groups with the remove stream"
+    if beats.at_end:
+        return "output first by groups when terminated"
+    windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
+    both = windowed and plan.grouping is None
+    core = _core(replace(plan, emitted="both") if both else plan, context, reads, True)
+    if isinstance(core, str):
+        return core
+    return EachFirstOfGroups(core, kinds, plan.emitted, beats.span, beats.limit)
 
 
 def _parted(inner: object) -> bool:
@@ -67,14 +101,9 @@ def _parted(inner: object) -> bool:
 def _against(plan: Select, inner: object, lazy: bool) -> str | None:
     """The first reason against what outputs show."""
     mode, windowed = plan.rate.mode, isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-    if mode == "first" and (plan.grouped or plan.grouping is not None or plan.projection.having is not None):
-        return "output first by groups or with having, in a context"
     if not isinstance(inner, Folded):
         return "output snapshot of one row a row, in a context" if mode == "snapshot" and windowed else None
-    own = len(inner.keys) > 1 and not inner.by_group
-    if own and not plan.grouped:
-        return "aggregates by groups of their own, with an output rate"
-    if mode == "all" and own:
+    if mode == "all" and len(inner.keys) > 1 and not inner.by_group:
         return "output all of one row a row by groups"
     if windowed and not plan.total and lazy and inner.calls:
         return "aggregates by groups over a window that an output works out, in a context"
@@ -89,8 +118,6 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
 def _shows(plan: Select, by_group: bool) -> Showing:
     """What an output shows."""
     match plan.rate.mode:
-        case "first":
-            return "first"
         case "last":
             return "last"
         case "snapshot":

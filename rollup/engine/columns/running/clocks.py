@@ -23,8 +23,8 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time, TimeAccumulating
@@ -38,7 +38,7 @@ def phase(core: Core) -> Phase:
         return phase(core.main)
     if isinstance(core, Living):
         return Phase.WINDOW if core.windowed and not core.at_end else Phase.CONTEXT
-    if isinstance(core, EachPart):
+    if isinstance(core, OfEach):
         return core.phase
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
@@ -55,7 +55,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
             return {Phase.WINDOW: _due(core.inner, state.held()["core"]), Phase.CONTEXT: core.due(state)}
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
-        case EachPart():
+        case OfEach():
             return {**dues(core.core, inner_of(core, state)), Phase.OUTPUT: core.due(state)}
         case _:
             return {phase(core): _due(core, state)}
@@ -63,7 +63,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed | EachPart) else state
+    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed | OfEach) else state
 
 
 def _due(core: Core, state: State) -> int | None:
@@ -116,7 +116,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Firsts() if phase is Phase.OUTPUT:
             return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
-        case EachPart():
+        case OfEach():
             return core.late(state, nothing, phase)
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)

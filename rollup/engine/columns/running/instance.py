@@ -23,8 +23,8 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import carried, field, plain
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.each_part import EachPart, parted
 from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.of_each import OfEach, parted
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import dues, inner_of, late
@@ -48,7 +48,7 @@ _PIECES = 64
 """How many pieces the rows of a window may consist of before they are put together."""
 
 
-_HEARING_ALL = PartitionTotals | Partitioned | Living | EachPart | Asking
+_HEARING_ALL = PartitionTotals | Partitioned | Living | OfEach | Asking
 """What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
 
 
@@ -295,7 +295,7 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
 def context_of(core: Core) -> str | None:
     """The context whose partitions a core has."""
     match core:
-        case EachPart():
+        case OfEach():
             return context_of(core.core)
         case Partitioned() | PartitionTotals():
             return core.division.context

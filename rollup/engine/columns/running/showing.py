@@ -27,8 +27,8 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
@@ -52,7 +52,7 @@ def settled(core: Core, state: State) -> State:
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
     """The same as `content`, of each partition."""
     match core:
-        case EachPart():
+        case OfEach():
             found = core.contents(state)
             return contents(core.core, plan, state.held()["core"], held) if found is None else found
         case Living(inner=Apart() as inner):

@@ -119,4 +119,9 @@ RATED = [
     "context T select rstream symbol, id from S#length(3)#time(20 msec) retain-union output every 20 msec and when terminated",
     "context I select irstream symbol, price from S#firstunique(volume) output first every 20 msec",
     "context V select count(*) as n from S#groupwin(volume)#length_batch(2) having count(*) > 1 output last every 2 events",
+    "context C select count(*) as c from S having count(*) > 1 output first every 20 msec",
+    "context C select volume, sum(price) as s from S group by volume output first every 20 msec",
+    "context G select symbol, price, sum(price) as s from S#time(20 msec) group by symbol output first every 2 events",
+    "context I select volume, count(*) as n from S#unique(symbol) group by volume having count(*) < 3 output first every 2 events",
+    "context T select symbol, id, sum(id) as s from S group by symbol output first every 20 msec",
 ]

@@ -202,8 +202,8 @@ REFUSED = {
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
         "output first by groups with the remove stream"
     ),
-    "context C select count(*) as c from S having count(*) > 1 output first every 1 sec": (
-        "output first by groups or with having, in a context"
+    "context Y select volume, sum(price) as s from S group by volume output first every 1 sec and when terminated": (
+        "output first by groups when terminated"
     ),
     "context C select count(*) as c from S output last when count_insert > 2": (
         "output at, or when something holds, in a context"
@@ -221,8 +221,8 @@ REFUSED = {
     "context C select symbol from S#length(2) output snapshot every 1 sec": (
         "output snapshot by groups or of one row a row over a window, in a context"
     ),
-    "context C select volume, sum(price) as s from S group by volume output first every 1 sec": (
-        "output first by groups or with having, in a context"
+    "context C select irstream volume, sum(price) as s from S group by volume output first every 1 sec": (
+        "output first by groups with the remove stream"
     ),
     "context C select prior(1, price) as p from S output last every 1 sec": (
         "an output rate over a pattern or previous rows, in a context"

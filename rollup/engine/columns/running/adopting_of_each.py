@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.parts import REST
-from rollup.engine.columns.rates.beats import Clocks
+from rollup.engine.columns.rates.beats import Beats, Clocks
+from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart
+from rollup.engine.columns.rates.firsts import UNITS
+from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.running.adopting_folds import KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state
@@ -30,8 +36,8 @@ Found = tuple[int, Key | None, Out | None, int]
 fulfil `having`."""
 
 
-def each_part_state(core: EachPart, component: Component, name: str) -> State:
-    """The partitions with their clocks, what waits for their outputs, and what is there."""
+def of_each_state(core: OfEach, component: Component, name: str) -> State:
+    """The partitions, with what their outputs keep."""
     context = component.contexts[component.statements[name].context or ""]
     numbers = sorted(context.partitions)
     instances = [
@@ -40,34 +46,81 @@ def each_part_state(core: EachPart, component: Component, name: str) -> State:
     for each in instances:
         if isinstance(each, Lazy):
             each.settle()
+    own = Adopted(component, name, numbers, instances)
+    match core:
+        case EachPart():
+            return _each_part(core, own)
+        case EachFirst():
+            return core.state(_inner(core, own, ()), _clocks(core.beats, own.outputs))
+        case EachFirstOfGroups():
+            return _first_of_groups(core, own)
+        case _:
+            raise NotImplementedError(type(core).__name__)
+
+
+@dataclass(frozen=True)
+class Adopted:
+    """The instances of a statement in the partitions with those numbers."""
+
+    component: Component
+    name: str
+    numbers: Sequence[int]
+    instances: Sequence[SelectInstance]
+
+    @cached_property
+    def outputs(self) -> list[Any]:
+        """What is kept of the outputs of each, by now."""
+        return [each.snapshot()[KEPT][1] for each in self.instances]
+
+
+def _each_part(core: EachPart, own: Adopted) -> State:
+    """The partitions with their clocks, what waits for their outputs, and what is there."""
+    instances = own.instances
     shown = [each.kind.current(None) for each in instances] if core.total else []
     changed = [place for place, each in enumerate(instances) if each.outputs.waiting]
     for each in instances:
         each.outputs.settle()
     if core.total and not core.lazy:
         shown = [each.kind.current(None) for each in instances]
-    outputs = [each.snapshot()[KEPT][1] for each in instances]
-    waiting = [found for place, each in enumerate(instances) for found in _waiting(core, place, each, outputs[place])]
+    waiting = [
+        found for place, each in enumerate(instances) for found in _waiting(core, place, each, own.outputs[place])
+    ]
     if core.total and core.lazy and core.shows != "everything":  # what is shown next, be it that nothing more comes
         waiting += [(place, None, instances[place].kind.current(None), 1) for place in changed]
     latest = [(place, None, out, 1) for place, out in enumerate(shown)]
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
-    wanted = [(numbers[place], *key) for place, key, _, _ in waiting if key is not None]
-    inner = _inner(core, component, name, wanted)
+    wanted = [(own.numbers[place], *key) for place, key, _, _ in waiting if key is not None]
+    inner = _inner(core, own, wanted)
     units = _units(core, inner)
-    clocks = [(_due(core, each), *_counts(core, each), int(not each[Saved.OPEN])) for each in outputs]
-    tables = (_table(core, found, numbers, units) for found in (waiting, latest))
-    return core.state(inner, Clocks(*np.array(clocks, np.int64).reshape(-1, 4).T.copy()), *tables)
+    tables = (_table(core, found, own.numbers, units) for found in (waiting, latest))
+    return core.state(inner, _clocks(core.beats, own.outputs), *tables)
 
 
-def _inner(core: EachPart, component: Component, name: str, wanted: Sequence[Key]) -> State:
+def _first_of_groups(core: EachFirstOfGroups, own: Adopted) -> State:
+    """The partitions, with the interval of each group."""
+    by_group = isinstance(core.core.inner, Folded) and core.core.inner.by_group
+    found = [
+        ((number, *(unit[1] if by_group else unit)), counts)
+        for number, outputs in zip(own.numbers, own.outputs, strict=True)
+        for unit, counts in outputs[Saved.UNITS]
+    ]
+    inner = _inner(core, own, [key for key, _ in found])
+    units = _units(core, inner)
+    columns = [np.zeros(len(units), bool), *(np.zeros(len(units), np.int64) for _ in range(3))]
+    for key, (come, left, since) in found:
+        for column, value in zip(columns, (True, come, since, left), strict=True):
+            column[units[key]] = value
+    return core.state(inner, pa.table(columns, names=UNITS))
+
+
+def _inner(core: OfEach, own: Adopted, wanted: Sequence[Key]) -> State:
     if isinstance(core.core, Living):
-        return living_state(core.core, component, name, wanted)
-    return partitioned_state(core.core, component, name, wanted)
+        return living_state(core.core, own.component, own.name, wanted)
+    return partitioned_state(core.core, own.component, own.name, wanted)
 
 
-def _units(core: EachPart, state: State) -> dict[Key, int]:
+def _units(core: OfEach, state: State) -> dict[Key, int]:
     """The numbers of groups by their partitions and keys, where they are not the partitions."""
     inner = core.core.inner
     if not isinstance(inner, Folded) or len(inner.keys) < 2:
@@ -86,15 +139,16 @@ def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units
     return core.rows(places, [None if out is None else (*out.row.values, *out.order) for _, _, out, _ in found])
 
 
-def _due(core: EachPart, outputs: Any) -> int:
-    """When a partition is shown next."""
-    return outputs[Saved.DUE] if core.beats.span and outputs[Saved.DUE] is not None else REST
-
-
-def _counts(core: EachPart, outputs: Any) -> tuple[int, int]:
-    """How many rows have come to a partition and have left it since its last output, where these bring one."""
-    counts = outputs[Saved.COUNTS]
-    return (counts[INSERTED], counts[REMOVED]) if core.beats.limit else (0, 0)
+def _clocks(beats: Beats, outputs: Sequence[Any]) -> Clocks:
+    """When each partition is due next, how many rows have come and left since its last output, where these bring one, and whether
+    its interval has been shown.
+    """
+    found = list[tuple[int, int, int, int]]()
+    for each in outputs:
+        due, counts = each[Saved.DUE], each[Saved.COUNTS]
+        inserted, removed = (counts[INSERTED], counts[REMOVED]) if beats.limit else (0, 0)
+        found.append((due if beats.span and due is not None else REST, inserted, removed, int(not each[Saved.OPEN])))
+    return Clocks(*np.array(found, np.int64).reshape(-1, 4).T.copy())
 
 
 def _waiting(core: EachPart, place: int, instance: SelectInstance, outputs: Any) -> Iterator[Found]:

@@ -1,0 +1,126 @@
+"""`output first` in a context: of each interval of a partition, or of a group in it, what comes first is shown at once, and
+nothing else is.
+
+State: that of the core; `clocks`, of each partition, or `units`, of each group, as in `Firsts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.parts import Dues, Late, Parts
+from rollup.engine.columns.cores.projecting import projected
+from rollup.engine.columns.evaluate import flags, passing, plain
+from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.beats import Beats, Clocks
+from rollup.engine.columns.rates.firsts import UNITS
+from rollup.engine.columns.rates.intervals import first_of_units, steps_of
+from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.state import State
+
+
+@dataclass(frozen=True)
+class EachFirst(OfEach):
+    """The first change of each interval of a partition that shows something."""
+
+    beats: Beats
+
+    def start(self, now: int) -> State:
+        """Every interval waits for its first change."""
+        return self.step(self.state(self.core.start(now), Clocks.none()), Batch.nothing(self.kinds, now))[0]
+
+    @staticmethod
+    def state(core: State, clocks: Clocks) -> State:
+        """The state of the whole."""
+        return State.holding({"core": core}, {"now": core.scalars["now"]}, {"clocks": pa.table(vars(clocks))})
+
+    def dues(self, state: State) -> Ints:
+        """When an interval of each begins by the clock."""
+        return Clocks.of(state.tables["clocks"]).due
+
+    def shown(
+        self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
+    ) -> tuple[State, Output]:
+        """What begins an interval."""
+        clocks = Clocks.of(state.tables["clocks"])
+        core, parts = self.core.partings(state.held()["core"], batch, np.empty(0, np.int64), len(clocks.due), late)
+        rows = passes(self, parts)
+        if self.emitted == "old":
+            rows &= np.zeros(parts.rows, bool) if parts.sign is None else parts.sign < 0
+        visible = np.zeros(len(parts.moves.at), bool)
+        visible[parts.move[rows]] = True
+        picks, then = self.beats.firsts(clocks.grown(parts.count), parts, visible, until, dues)
+        visible[:] = False
+        visible[picks] = True
+        output = of_rows(self, parts, np.flatnonzero(rows & visible[parts.move]))
+        sign = None if parts.sign is None else parts.sign[rows & visible[parts.move]]
+        output = replace(output, sign=sign).emitted(self.emitted)
+        return self.state(core, then.where(parts.alive)), self.told(output, parts)
+
+
+@dataclass(frozen=True)
+class EachFirstOfGroups(OfEach):
+    """The first row of each interval of a group, of `span` or of `limit` rows, one of them 0; over a window also what leaves
+    counts, and is shown as what comes.
+    """
+
+    span: int
+    limit: int
+
+    def start(self, now: int) -> State:
+        """No group."""
+        nothing = np.empty(0, np.int64)
+        units = pa.table([pa.array([], pa.bool_()), nothing, nothing, nothing], names=UNITS)
+        return self.state(self.core.start(now), units)
+
+    @staticmethod
+    def state(core: State, units: pa.Table) -> State:
+        """The state of the whole."""
+        return State.holding({"core": core}, {"now": core.scalars["now"]}, {"units": units})
+
+    def shown(
+        self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
+    ) -> tuple[State, Output]:
+        """What begins an interval."""
+        before, units = state.held()["core"], state.tables["units"]
+        core, parts = self.core.partings(before, batch, self._waiting(units, batch.now), 0, late)
+        made, inner = parts.made, self.core.inner
+        assert isinstance(inner, Folded) and made.group is not None
+        groups = len(units) if parts.regrouped is None else len(parts.regrouped)
+        groups = max(groups, int(made.group.max(initial=-1)) + 1)
+        grown = [np.zeros(groups, bool), *(np.zeros(groups, np.int64) for _ in range(3))]
+        for each, column in zip(grown, units.columns, strict=True):
+            each[: len(column)] = column.to_numpy()
+        steps = steps_of(made, before.held()["core"].scalars.get("come", 0), passes(self, parts), inner.by_group)
+        picks = steps.row[
+            first_of_units(made.at[steps.row], made.group[steps.row], steps, (self.span, self.limit), grown)
+        ]
+        units = pa.table([pa.array(each) for each in grown], names=UNITS)
+        if parts.regrouped is not None:
+            units = units.filter(pa.array(np.diff(parts.regrouped, prepend=-1) > 0))
+        return self.state(core, units), self.told(of_rows(self, parts, picks), parts)
+
+    def _waiting(self, units: pa.Table, now: int) -> Ints:
+        """The groups whose next row does not begin an interval anyway."""
+        waits = units["seen"].to_numpy()
+        if self.limit == 0:
+            waits = waits & (now - units["since"].to_numpy() < self.span)
+        return np.flatnonzero(waits)
+
+
+def passes(core: OfEach, parts: Parts) -> np.ndarray:
+    """Which rows fulfil `having`."""
+    return flags(passing(core.core.projection.having, parts.columns, parts.rows), parts.rows)
+
+
+def of_rows(core: OfEach, parts: Parts, places: Ints) -> Output:
+    """Some rows, as they come."""
+    moves, by = parts.moves, parts.move[places]
+    columns = projected(core.core.projection, [each.take(pa.array(places)) for each in parts.columns], len(places))
+    at, event, part, early = (each[by] for each in (moves.at, moves.event, moves.part, moves.begins))
+    return Output(at, event, tuple(map(plain, columns)), part=part, early=early)

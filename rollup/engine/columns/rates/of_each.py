@@ -1,0 +1,102 @@
+"""Output rates in a context: the outputs of each partition are its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts
+from rollup.engine.columns.groups import Ints
+from rollup.engine.rows.plans import Emitted
+from rollup.engine.state import State
+from rollup.engine.timers import Phase
+
+
+@dataclass(frozen=True)
+class OfEach(ABC):
+    """What outputs show of what a core makes of a stream whose fields are of `kinds`."""
+
+    core: Living | Partitioned
+    kinds: tuple[pa.DataType, ...]
+    emitted: Emitted
+
+    @abstractmethod
+    def start(self, now: int) -> State:
+        """The state before the first event."""
+
+    @abstractmethod
+    def shown(
+        self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
+    ) -> tuple[State, Output]:
+        """A step with the outputs of the clock that are due by `until` (None: none). Where it has jumped over what was due in
+        each partition, these `dues`, all of it comes then, once, in that order; `late`: what comes so of the core.
+        """
+
+    @property
+    def ticks(self) -> bool:
+        """Whether the clock brings outputs."""
+        return False
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the ends of partitions do."""
+        return False
+
+    @property
+    def counts(self) -> bool:
+        """Whether rows that leave may bring some."""
+        return False
+
+    @property
+    def phase(self) -> Phase:
+        """When, at one instant, what the clock brings comes, but for what partitions show that end."""
+        return Phase.OUTPUT if self.ticks else Phase.WINDOW
+
+    def dues(self, state: State) -> Ints:
+        """When the clock of each partition's outputs is due, where they have one."""
+        return np.empty(0, np.int64)
+
+    def due(self, state: State) -> int | None:
+        """When one of them is due next."""
+        due = self.dues(state)
+        found = int(due.min(initial=REST))
+        return None if found == REST else found
+
+    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
+        """The outputs that are due by the batch's end, those that its changes bring about, and those of partitions that end."""
+        return self.shown(state, batch, max(batch.now, state.scalars["now"]))
+
+    def late(self, state: State, batch: Batch, phase: Phase) -> tuple[State, Output]:
+        """What is due by the instant of a batch without events, and comes then: what windows let out, outputs, or what partitions
+        that end show. Where the clock has jumped all of it comes, as it was due.
+        """
+        now, dues = batch.now, self.core.dues(state.held()["core"])
+        if min(int(each.min(initial=now)) for each in (self.dues(state), dues.windows, dues.ends)) < now:
+            return self.shown(state, batch, now, dues, Late.ALL)
+        match phase:
+            case Phase.WINDOW:
+                return self.shown(state, batch, None, late=Late.WINDOWS)
+            case Phase.OUTPUT:
+                return self.shown(state, replace(batch, now=state.scalars["now"]), now)
+            case Phase.CONTEXT:
+                return self.shown(state, batch, None)
+
+    def told(self, output: Output, parts: Parts) -> Output:
+        """With what is told of partitions that begin, if these never end."""
+        return replace(output, begins=parts.begins, early=None) if isinstance(self.core, Partitioned) else output
+
+    def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
+        """The rows of each partition, where they are not what the core has now."""
+        return None
+
+
+def parted(core: Core) -> Core:
+    """A core, or the one whose partitions it shows each by itself."""
+    return core.core if isinstance(core, OfEach) else core
