@@ -189,4 +189,10 @@ STATEMENTS = {
     "first rows of groups": "context G select symbol, price, sum(price) as s from S#length(3) group by symbol output first every 15 msec",
     "first of groups that end": "context D select volume, count(*) as n from S#time_batch(10 msec) group by volume "
     "output first every 20 msec",
+    "means of each, every": "context C select symbol, price, avg(price) as a, context.id as i from S#length(3) output every 15 msec",
+    "groups of each, every": "context C select volume, sum(price) as s from S#unique(price) group by volume output every 3 events",
+    "rows of groups, every": "context G select irstream symbol, volume, max(price) as m from S#time(20 msec) group by volume "
+    "output every 2 events",
+    "groups that end, every": "context D select volume, count(*) as n from S#time_batch(10 msec) group by volume "
+    "having count(*) < 3 output every 20 msec",
 }

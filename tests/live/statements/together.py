@@ -24,6 +24,8 @@ SEVERAL = [
     ["groups in time by twos", "rows in time at last", "seldom"],
     ["first of some", "first of groups of each", "first rows of groups"],
     ["first of groups that end", "removed"],
+    ["means of each, every", "groups of each, every", "rows of groups, every"],
+    ["groups that end, every", "groups of each, every"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

@@ -1,7 +1,8 @@
 """Outputs of partitions, each by a clock or a count of its own, or when it ends.
 
 State: that of the core; `clocks`, of each partition; `waiting`, the rows that its next output may show; where outputs show
-what is there, `latest`: the row of each group as it is now, of a total as it was shown last where that is all one sees of it.
+what is there, `latest`: the row of each group as it is now, of a total as it was shown last where that is all one sees of it;
+so of groups whose aggregates one sees.
 """
 
 from __future__ import annotations
@@ -15,28 +16,34 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.parts import Dues, Late
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Beats, Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
-from rollup.engine.columns.rates.known import Known, table_of
+from rollup.engine.columns.rates.known import OWN, Known, table_of
 from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.expressions import Expr
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 
 Place = tuple[int, int, int]
-"""Of a row: its partition, its group, and whether it comes (1) or leaves (-1)."""
+"""Of a row: its partition, its group (less than 0: that does not matter), and whether it comes (1) or leaves (-1)."""
 Showing = Literal["everything", "last", "there", "nothing"]
 """What an output shows: all rows; the last of each group; the row of each group, or of the total, as it is; no rows, but that
 it is there."""
+
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class EachPart(OfEach):
     """Outputs that show what has come since the last, or what is there. `total`: a partition has one row that changes;
     `of_groups`: a row stands for a group; `lazy`: aggregates are worked out at an output, so that one who looks at them
-    between two sees those of the last; `seen`: one sees the latest rows, not what the core has.
+    between two sees those of the last; `seen`: one sees the latest rows, not what the core has. `values`: the aggregates of a
+    group, where one sees those of the last output beside what is in the window now; they stand behind what is shown.
     """
 
     shows: Showing
@@ -45,6 +52,7 @@ class EachPart(OfEach):
     of_groups: bool
     lazy: bool
     seen: bool
+    values: tuple[Expr, ...] = ()
 
     # state
 
@@ -60,20 +68,33 @@ class EachPart(OfEach):
         own = {"clocks": pa.table(vars(clocks)), "waiting": waiting, "latest": latest}
         return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
 
-    def rows(self, places: Sequence[Place], found: Sequence[Sequence[Any] | None]) -> pa.Table:
+    def rows(
+        self,
+        places: Sequence[Place],
+        found: Sequence[Sequence[Any] | None],
+        values: Sequence[Sequence[Any]] | None = None,
+    ) -> pa.Table:
         """Rows of some partitions and groups, that come or leave; None is one that does not fulfil `having`."""
-        values = [(None,) * len(self._types) if row is None else row for row in found]
-        columns = [pa.array([row[i] for row in values], kind) for i, kind in enumerate(self._types)]
+        nothing, unknown = (None,) * len(self.core.projection.columns), (None,) * len(self.values)
+        shown = [nothing if row is None else tuple(row) for row in found]
+        whole = [(*row, *own) for row, own in zip(shown, values or [unknown] * len(shown), strict=True)]
+        columns = [pa.array([row[i] for row in whole], kind) for i, kind in enumerate(self._types)]
         part, unit, sign = (np.array([place[i] for place in places], np.int64) for i in range(3))
         rows = Rows(part, unit, sign.astype(np.int8), np.array([row is not None for row in found], bool))
         return table_of(rows, part, columns)
 
+    @property
+    def _projection(self) -> Projection:
+        """What rows keep until they are shown."""
+        projection = self.core.projection
+        return replace(projection, columns=(*projection.columns, *self.values)) if self.values else projection
+
     @cached_property
     def _types(self) -> list[pa.DataType]:
-        """The types of what is shown."""
+        """The types of that."""
         nothing = Batch.nothing(self.kinds, 0)
         _, parts = self.core.partings(self.core.start(0), nothing, np.empty(0, np.int64), 0)
-        return [plain(each).type for each in projected(self.core.projection, parts.columns, parts.rows)]
+        return [plain(each).type for each in projected(self._projection, parts.columns, parts.rows)]
 
     @staticmethod
     def clocks(state: State) -> Clocks:
@@ -106,49 +127,63 @@ class EachPart(OfEach):
     ) -> tuple[State, Output]:
         """A step."""
         waiting, latest, clocks = state.tables["waiting"], state.tables["latest"], self.clocks(state)
-        nothing = np.empty(0, np.int64)
-        used = np.concatenate([each["unit"].to_numpy() for each in (waiting, latest)]) if self._by_unit else nothing
+        used = np.concatenate([each["unit"].to_numpy() for each in (waiting, latest)]) if self._by_unit else _NOTHING
         since = latest.num_rows if self.total else len(clocks.due)
-        core, parts = self.core.partings(state.held()["core"], batch, used, since, late)
+        core, parts = self.core.partings(state.held()["core"], batch, used[used >= 0], since, late)
         parts = parts if self._by_unit else replace(parts, group=None)
         outputs, then = self.beats.outputs(clocks.grown(parts.count), parts, until, dues)
-        known = Known(self.core.projection, parts, outputs, latest, waiting, self.total)
+        known = Known(self._projection, parts, outputs, latest, waiting, self.total)
         chosen, stays, now = self._chosen(known)
         chosen = chosen.emitted(self.emitted)
         columns = known.columns([np.asarray(chosen.place), stays, now])
-        after = self.state(core, then.where(parts.alive), known.table(stays, columns), known.table(now, columns))
-        return after, self._output(chosen, known, columns(np.asarray(chosen.place)))
+        waiting, latest = known.table(stays, columns), known.table(now, columns)
+        latest = self._still(core.held()["core"], known, latest) if self.values else latest
+        shown = columns(np.asarray(chosen.place))[: len(self.core.projection.columns)]
+        return self.state(core, then.where(parts.alive), waiting, latest), self._output(chosen, known, shown)
+
+    def _still(self, inner: State, known: Known, latest: pa.Table) -> pa.Table:
+        """The latest rows without those of groups that have emptied, and had when they were shown last."""
+        assert isinstance(self.core.inner, Folded)
+        if not self.core.inner.forgets:
+            return latest
+        there, rows = known.there, inner.tables["groups"].column("rows").to_numpy()
+        changed = (there.now != there.shown)[there.shown >= 0]
+        return latest.filter(pa.array(changed | (rows[latest["unit"].to_numpy()] > 0)))
 
     @property
     def _by_unit(self) -> bool:
         """Whether it matters of which group a row is."""
-        return not self.total and (self.shows == "last" or (self.shows == "there" and self.of_groups))
+        there = self.shows == "there" and self.of_groups
+        return not self.total and (self.shows == "last" or there or bool(self.values))
 
     def _chosen(self, known: Known) -> tuple[Chosen, Ints, Ints]:
         """What the outputs show, what waits on, and what is latest then."""
-        nothing = np.empty(0, np.int64)
         if self.shows == "nothing":
-            return Chosen.of(known.rows, (nothing, nothing)), nothing, nothing
-        if self.shows == "there" or (self.total and self.shows == "last"):
-            there, latest = known.there()
-            if not (self.total and self.lazy):
-                return Chosen.of(known.rows, there), nothing, latest
-            before = known.there(True)[1]
-            return Chosen.of(known.rows, there), latest[latest != before], before
-        if self.shows == "last":
-            return *known.waited(last if self.of_groups else last_of_each), nothing
+            return Chosen.of(known.rows, (_NOTHING, _NOTHING)), _NOTHING, _NOTHING
+        if self.shows == "last" and not self.total:
+            return *known.waited(last if self.of_groups else last_of_each), _NOTHING
+        if self.shows == "everything":
+            return self._everything(known)
+        there = known.there
+        chosen = Chosen.of(known.rows, (there.place, there.output))
+        if not (self.total and self.lazy):
+            return chosen, _NOTHING, there.now
+        return chosen, there.now[there.now != there.shown], there.shown
+
+    def _everything(self, known: Known) -> tuple[Chosen, Ints, Ints]:
+        """The same of all rows; of a total that nothing has touched its row as it is."""
         chosen, stays = known.waited(everything)
         if not self.total:
-            return chosen, stays, nothing
-        (there, of), latest = known.there(self.lazy)
+            if not self.values:
+                return chosen, stays, _NOTHING
+            return chosen, known.touched()[1], known.there.shown[known.there.shown >= 0]
+        there = known.there
         touched, stays = known.touched()
-        idle = ~touched[of]
-        place, output = (
-            np.concatenate([np.asarray(chosen.place), there[idle]]),
-            np.concatenate([chosen.output, of[idle]]),
-        )
+        idle = ~touched[there.output]
+        place = np.concatenate([np.asarray(chosen.place), there.place[idle]])
+        output = np.concatenate([chosen.output, there.output[idle]])
         order = np.argsort(output, kind="stable")
-        return Chosen.of(known.rows, (place[order], output[order])), stays, latest
+        return Chosen.of(known.rows, (place[order], output[order])), stays, there.shown if self.lazy else there.now
 
     def _output(self, chosen: Chosen, known: Known, columns: Sequence[pa.Array]) -> Output:
         outputs, which = known.outputs, chosen.output
@@ -157,9 +192,15 @@ class EachPart(OfEach):
         by = outputs.at, outputs.event, outputs.part, outputs.early
         at, event, part, early = (each[which] for each in by)
         ticks, sign = tuple(each[told] for each in by), chosen.sign if self.emitted == "both" else None
-        return self.told(
-            Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), known.parts
-        )
+        return self.told(Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), known.parts)
+
+    def aggregates(self, state: State) -> dict[int, tuple[Any, ...]] | None:
+        """The values of the groups as they were shown last, by their numbers; None: one sees those of now."""
+        if not self.values:
+            return None
+        latest, width = state.tables["latest"], OWN + len(self.core.projection.columns)
+        values = zip(*(each.to_pylist() for each in latest.columns[width:]), strict=True)
+        return dict(zip(latest["unit"].to_pylist(), values, strict=True))
 
     def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each partition, where they are the latest."""

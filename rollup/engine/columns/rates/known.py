@@ -20,6 +20,7 @@ from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.rates.beats import Outputs
 from rollup.engine.columns.rates.choosing import Chosen, Places, Rows
+from rollup.engine.operators import LONG_MIN
 from rollup.engine.rows.selects.projecting import Projection
 
 Choosing = Callable[[Rows, int], tuple[Chosen, Places]]
@@ -39,8 +40,22 @@ def table_of(rows: Rows, part: Ints, columns: Sequence[pa.Array]) -> pa.Table:
 
 
 @dataclass(frozen=True)
+class There:
+    """The row of each group of its partition at each output, with the output; of each group of those that live on the row now,
+    and as it was at the last output (-1: there was none).
+    """
+
+    place: Ints
+    output: Ints
+    now: Ints
+    shown: Ints
+
+
+@dataclass(frozen=True)
 class Known:
-    """The rows of a step; `total`: the latest are a row for each partition that was there before."""
+    """The rows of a step; `total`: the latest are a row for each partition that was there before. A row whose group does not
+    matter is of none, less than 0.
+    """
 
     projection: Projection
     parts: Parts
@@ -126,23 +141,25 @@ class Known:
     def _living(self, places: Ints) -> Ints:
         return places[self.parts.alive[self.part[places]]]
 
-    def there(self, lazy: bool = False) -> tuple[tuple[Ints, Ints], Ints]:
-        """The row of each group of its partition at each output, with the output; and the latest of each then, or (`lazy`) at
-        the last output.
-        """
+    @cached_property
+    def there(self) -> There:
+        """Which rows are there when."""
         outputs, base = self.outputs, self._unit * self._most
         held = np.arange(len(base)) < self.since
         key = base + 2 * self._place + np.where(held, 0, 1)
         order = np.argsort(key, kind="stable")
         key, unit = key[order], self._unit[order]
-        ends = np.flatnonzero(np.diff(unit, append=-1)) if len(unit) else np.empty(0, np.int64)
+        ends = np.flatnonzero(np.diff(unit, append=LONG_MIN)) if len(unit) else np.empty(0, np.int64)
         units, parts = unit[ends], self.part[order[ends]]
         output, which = equals(outputs.part, parts)
         at = np.searchsorted(key, units[which] * self._most + 2 * outputs.place[output] + 1, "right") - 1
         known = (at >= 0) & (unit[at] == units[which]) if len(unit) else np.zeros(0, bool)
-        until = units * self._most + 2 * outputs.waits[parts] + (0 if lazy else 1)
-        latest = order[np.searchsorted(key, until, "right") - 1]
-        return (order[at[known]], output[known]), self._living(latest)
+        until = units * self._most + 2 * outputs.waits[parts]
+        shown = np.searchsorted(key, until, "right") - 1
+        before = np.where((shown >= 0) & (unit[shown] == units), order[shown], -1) if len(unit) else shown
+        lives = self.parts.alive[parts] & (units >= 0)
+        now = order[np.searchsorted(key, until + 1, "right") - 1]
+        return There(order[at[known]], output[known], now[lives], before[lives])
 
     @cached_property
     def _most(self) -> int:
@@ -175,7 +192,7 @@ class Known:
         if self.parts.group is None:
             unit = part
         elif regrouped is not None:
-            unit = regrouped[unit]
+            unit = np.where(unit < 0, unit, regrouped[unit])
         rows = Rows(self._place[places], unit, self._sign[places], self._passes[places])
         return table_of(rows, part, columns(places))
 

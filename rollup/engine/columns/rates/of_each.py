@@ -96,6 +96,10 @@ class OfEach(ABC):
         """The rows of each partition, where they are not what the core has now."""
         return None
 
+    def aggregates(self, state: State) -> dict[int, tuple[Any, ...]] | None:
+        """The values of groups that one sees, by their numbers, where they are not those of now."""
+        return None
+
 
 def parted(core: Core) -> Core:
     """A core, or the one whose partitions it shows each by itself."""

@@ -21,6 +21,7 @@ from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart, Showing
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rating import number_of
+from rollup.engine.expressions import Expr, Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
@@ -47,21 +48,34 @@ def rated_in_context(
     if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
         return _first_of_groups(plan, context, reads, beats, kinds)
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    core = _core(plan, context, reads, isinstance(window, Time))
+    lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
+    # Where a group is seen as it was at the last output, all that changes it must make a row.
+    each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
+    asked = replace(plan, emitted="both") if each else plan
+    core = _core(asked, context, reads, each or isinstance(window, Time))
     if isinstance(core, str):
         return core
     if plan.emitted != "new" and isinstance(core.inner, Folded) and core.inner.by_group:
         return "the remove stream of groups or a total with an output rate, in a context"
     if plan.rate.mode == "first":
         return EachFirst(core, kinds, plan.emitted, beats)
-    lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     reason = _against(plan, core.inner, lazy)
     if reason is not None:
         return reason
     by_group = isinstance(core.inner, Folded) and core.inner.by_group
     of_groups = by_group and not plan.total
     seen = (plan.total and lazy) or (of_groups and plan.rate.mode == "snapshot")
-    return EachPart(core, kinds, plan.emitted, _shows(plan, by_group), beats, plan.total, of_groups, lazy, seen)
+    values = _values(core.inner) if lazy and window is not None and not plan.total else ()
+    shows = _shows(plan, by_group)
+    return EachPart(core, kinds, plan.emitted, shows, beats, plan.total, of_groups, lazy, seen, values)
+
+
+def _values(inner: object) -> tuple[Expr, ...]:
+    """The aggregates of a core, as its rows have them."""
+    if not isinstance(inner, Folded):
+        return ()
+    begin = len(inner.keys) if inner.by_group else inner.width
+    return tuple(Field(0, place, call.type) for place, call in enumerate(inner.calls, begin))
 
 
 def _core(plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool) -> Partitioned | Living | str:
@@ -105,8 +119,8 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
         return "output snapshot of one row a row, in a context" if mode == "snapshot" and windowed else None
     if mode == "all" and len(inner.keys) > 1 and not inner.by_group:
         return "output all of one row a row by groups"
-    if windowed and not plan.total and lazy and inner.calls:
-        return "aggregates by groups over a window that an output works out, in a context"
+    if windowed and not plan.total and lazy and mode != "default" and inner.calls:
+        return "aggregates by groups over a window that an output works out in order, in a context"
     if windowed and inner.window is not None and not plan.total:
         if mode == "snapshot" or (mode == "all" and inner.by_group):
             return f"output {mode} by groups or of one row a row over a window, in a context"

@@ -21,7 +21,7 @@ from rollup.engine.columns.rates.firsts import UNITS
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.running.adopting_folds import KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
-from rollup.engine.columns.running.adopting_partitions import partitioned_state
+from rollup.engine.columns.running.adopting_partitions import groups_in, partitioned_state
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
@@ -34,6 +34,8 @@ Key = tuple[Any, ...]
 Found = tuple[int, Key | None, Out | None, int]
 """A row of a partition and a group (None: that is the partition) that comes (1) or leaves (-1); None is one that does not
 fulfil `having`."""
+Seen = tuple[int, Key, Sequence[Any]]
+"""Of a partition and a group (nothing: that is the partition) the values of its aggregates."""
 
 
 def of_each_state(core: OfEach, component: Component, name: str) -> State:
@@ -78,8 +80,10 @@ def _each_part(core: EachPart, own: Adopted) -> State:
     instances = own.instances
     shown = [each.kind.current(None) for each in instances] if core.total else []
     changed = [place for place, each in enumerate(instances) if each.outputs.waiting]
+    before = _aggregates(core, own)
     for each in instances:
         each.outputs.settle()
+    now = _aggregates(core, own, before)
     if core.total and not core.lazy:
         shown = [each.kind.current(None) for each in instances]
     waiting = [
@@ -91,10 +95,39 @@ def _each_part(core: EachPart, own: Adopted) -> State:
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
     wanted = [(own.numbers[place], *key) for place, key, _, _ in waiting if key is not None]
+    wanted += [(own.numbers[place], *key) for place, key, _ in (*before, *now) if key]
     inner = _inner(core, own, wanted)
     units = _units(core, inner)
-    tables = (_table(core, found, own.numbers, units) for found in (waiting, latest))
+    tables = [_table(core, found, own.numbers, units) for found in (waiting, latest)]
+    if core.values:
+        tables = [
+            pa.concat_tables([table, _seen(core, found, own.numbers, units)])
+            for table, found in zip(tables, (now, before), strict=True)
+        ]
     return core.state(inner, _clocks(core.beats, own.outputs), *tables)
+
+
+def _aggregates(core: EachPart, own: Adopted, before: Sequence[Seen] = ()) -> list[Seen]:
+    """The values of the groups of each partition, where one sees them as they were at an output; with those that were there
+    `before`, and have emptied since.
+    """
+    inner, found = core.core.inner, list[Seen]()
+    if not core.values:
+        return found
+    assert isinstance(inner, Folded)
+    for place, each in enumerate(own.instances):
+        for (_, *key), slots, rows in groups_in(inner, place, each.snapshot()[KEPT][0], False):
+            if rows or not inner.forgets:
+                found.append((place, tuple(key), inner.lines.fold.values(slots)))
+    there, fold = {(place, key) for place, key, _ in found}, inner.lines.fold
+    gone = [(place, key) for place, key, _ in before if (place, key) not in there]
+    return [*found, *((*each, fold.values(fold.start())) for each in gone)]
+
+
+def _seen(core: EachPart, found: Sequence[Seen], numbers: Sequence[int], units: dict[Key, int]) -> pa.Table:
+    """Rows that are not shown, of which the values of their groups are seen."""
+    places = [(place, units[numbers[place], *key] if key else place, 1) for place, key, _ in found]
+    return core.rows(places, [None] * len(found), [values for *_, values in found])
 
 
 def _first_of_groups(core: EachFirstOfGroups, own: Adopted) -> State:
@@ -133,7 +166,7 @@ def _table(core: EachPart, found: Sequence[Found], numbers: Sequence[int], units
     inner = core.core.inner
     rows = isinstance(inner, Folded) and not inner.keys  # of a window, which are of no group and so all of one
     places = [
-        (place, 0 if rows else place if key is None else units[numbers[place], *key], sign)
+        (place, -1 if core.values else 0 if rows else place if key is None else units[numbers[place], *key], sign)
         for place, key, _, sign in found
     ]
     return core.rows(places, [None if out is None else (*out.row.values, *out.order) for _, _, out, _ in found])

@@ -124,4 +124,7 @@ RATED = [
     "context G select symbol, price, sum(price) as s from S#time(20 msec) group by symbol output first every 2 events",
     "context I select volume, count(*) as n from S#unique(symbol) group by volume having count(*) < 3 output first every 2 events",
     "context T select symbol, id, sum(id) as s from S group by symbol output first every 20 msec",
+    "context C select symbol, price, avg(price) as a from S#length(3) output every 20 msec",
+    "context G select volume, sum(price) as s, count(*) as n from S#time(20 msec) group by volume output every 3 events",
+    "context D select irstream id, count(*) as n from S#unique(volume) output every 20 msec and when terminated",
 ]

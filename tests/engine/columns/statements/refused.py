@@ -215,8 +215,8 @@ REFUSED = {
     "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
         "output snapshot by groups or of one row a row over a window, in a context"
     ),
-    "context C select volume, sum(price) as s from S#length(2) group by volume output every 3 events": (
-        "aggregates by groups over a window that an output works out, in a context"
+    "context C select symbol, sum(price) as s from S#length(2) output last every 3 events order by symbol": (
+        "aggregates by groups over a window that an output works out in order, in a context"
     ),
     "context C select symbol from S#length(2) output snapshot every 1 sec": (
         "output snapshot by groups or of one row a row over a window, in a context"
