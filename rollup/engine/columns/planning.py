@@ -25,7 +25,7 @@ from rollup.engine.columns.cores.rewriting import of_sizes
 from rollup.engine.columns.cores.sized import sized
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.parting import rated_in_context
+from rollup.engine.columns.rates.parting import rated_in_context, rated_in_one
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
@@ -71,7 +71,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if (counting := tallying(plan, stream, ordered, rated)) is not None:
         return counting
     if plan.rate.limited:
-        return rated(plan, stream, ordered)
+        found = rated(plan, stream, ordered)
+        return rated_in_one(plan, reads, ordered) or found if isinstance(found, str) else found
     if len(plan.levels) > 1:
         return beside(plan, stream)
     total = of_sizes(plan)

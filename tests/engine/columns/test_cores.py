@@ -42,7 +42,7 @@ from tests.engine.columns.statements.aggregates import LOOKED_UP
 from tests.engine.columns.statements.contexts import KEYED
 from tests.engine.columns.statements.covered import COVERED
 from tests.engine.columns.statements.joins import JOINS
-from tests.engine.columns.statements.rates import EMPTYING, RATES_AT
+from tests.engine.columns.statements.rates import EMPTYING, GROUPS_AS_THEY_COME, RATES_AT
 from tests.engine.columns.statements.refused import REFUSED
 from tests.engine.columns.statements.rows import PATTERNS
 from tests.engine.columns.statements.windows import FILTERS, SIZES, UNTIL, WINDOWS
@@ -92,6 +92,16 @@ def test_nan_is_above_all_numbers(text: str, found: Any, batches: Any, keep: boo
     events = timed([(gap, (row[0], math.nan if none else row[1], *row[2:])) for gap, row, none in found])
     end = events[-1][0] if events else 0
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
+
+
+def test_groups_stand_as_their_rows_come_not_as_their_events_do() -> None:
+    """The window has refused the first event of one group, and holds that of another until its batch is complete."""
+    refused = [(640, "a", 1), (643, "b", 1), (795, "c", 2), (795, "b", 2)]
+    late = [(10, "c", None), (11, None, 0), (14, "c", 0), (44, "b", None)]
+    for text, found in zip(GROUPS_AS_THEY_COME, (refused, late), strict=True):
+        events = [(at, (symbol, 30.0, volume, True, 1)) for at, symbol, volume in found]
+        for cut in range(5):
+            assert by_columns(text, events, 805, [cut], False) == by_rows(text, events, 805)
 
 
 FAMILY = [

@@ -182,4 +182,8 @@ STATEMENTS = {
     "output snapshot every 20 msec",
     "lately first": "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 15 msec",
     "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
+    "batches every": "select sum(price) as s, count(*) as n from S#length_batch(3) output every 2 events",
+    "accumulated, every": "select irstream symbol, avg(price) as a from S#time_accum(15 msec) output every 20 msec",
+    "groups of newest, every": "select volume, sum(price) as s from S#unique(symbol)#length(3) group by volume output every 15 msec",
+    "first of newest": "select symbol, sum(price) as s from S#unique(volume) group by symbol output first every 2 events",
 }

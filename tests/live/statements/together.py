@@ -26,6 +26,7 @@ SEVERAL = [
     ["first of groups that end", "removed"],
     ["means of each, every", "groups of each, every", "rows of groups, every"],
     ["groups that end, every", "groups of each, every"],
+    ["batches every", "accumulated, every", "groups of newest, every", "first of newest"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

@@ -138,8 +138,8 @@ def groups(
     `every`: also as it was at the output before.
     """
     before = int(np.searchsorted(rows.interval, 0))
-    latest = np.full(known, -1)
-    latest[:before] = np.arange(before)
+    latest, order = np.full(known, -1), rows.unit[:before]
+    latest[order] = np.arange(before)
     seen = rows.at(np.arange(before, len(rows.interval)))
     come, leave = touched(seen.interval, seen.unit, seen.sign, np.ones(len(seen.unit), bool), known)
     ends = np.searchsorted(seen.interval[come], np.arange(outputs + 1), "right")
@@ -148,18 +148,20 @@ def groups(
     begin, own, left = 0, come[:0], come[:0]
     for number, end in enumerate(ends.tolist()):
         own, left = come[begin:end], leave[begin:end]
-        latest[rows.unit[own]] = own
+        units = rows.unit[own]
+        order = np.concatenate([order, units[latest[units] < 0]])  # as they came first, not as they are numbered
+        latest[units] = own
         if number == outputs:
             break
-        new.append(latest[latest >= 0] if there is None else latest[there[number]])
+        new.append(latest[order] if there is None else latest[there[number]])
         if every:
             gone = latest.copy()
-            gone[rows.unit[own]] = left
-            old.append(gone[gone >= 0])
+            gone[units] = left
+            old.append(gone[order][gone[order] >= 0])
         begin = end
     found = [_numbered(each) for each in (new, old)]
     stay = np.concatenate([own, left[left >= 0]]) if every else come[:0]
-    return Chosen.of(rows, found[0], found[1]), stay, latest[latest >= 0]
+    return Chosen.of(rows, found[0], found[1]), stay, latest[order]
 
 
 def _numbered(parts: Sequence[Ints]) -> tuple[Ints, Ints]:

@@ -21,12 +21,12 @@ from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart, Showing
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rating import number_of
-from rollup.engine.expressions import Expr, Field
-from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.expressions import Const, Expr, Field
+from rollup.engine.rows.contexts.levels import Context, Hashed
+from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.timed import Time
-from rollup.engine.types import RowType
+from rollup.engine.types import INT, RowType
 
 
 def rated_in_context(
@@ -76,6 +76,14 @@ def _values(inner: object) -> tuple[Expr, ...]:
         return ()
     begin = len(inner.keys) if inner.by_group else inner.width
     return tuple(Field(0, place, call.type) for place, call in enumerate(inner.calls, begin))
+
+
+def rated_in_one(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> OfEach | None:
+    """The core of a statement without a context, as one in which all events are in one partition; None: there is none."""
+    ((stream, _),) = reads.items()
+    one = Hashed(((Filter(stream), Const(0, INT)),), 1, True)
+    found = rated_in_context(plan, Context("", (("", one),)), reads, ordered)
+    return found if isinstance(found, OfEach) else None
 
 
 def _core(plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool) -> Partitioned | Living | str:

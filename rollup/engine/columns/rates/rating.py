@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import folded_join
-from rollup.engine.columns.cores.moving import Moving
+from rollup.engine.columns.cores.moving import Moving, moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queueable import may_hold
@@ -220,9 +220,8 @@ def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: 
     window = core.window
     if window is None:
         return Firsts(core, *pace, True, plan.emitted)
-    if not may_hold(window):
-        return "output first by groups over a window of keys"
-    inner = queued(replace(plan, rate=Rate(), emitted="new" if core.by_group else "both"), stream)
+    unrated = replace(plan, rate=Rate(), emitted="new" if core.by_group else "both")
+    inner = queued(unrated, stream) if may_hold(window) else moving(unrated, stream)
     if isinstance(inner, Queued) and inner.behind:
         return "output first by groups with where behind a window"
     return inner if isinstance(inner, str) else Firsts(inner, *pace, True, plan.emitted)

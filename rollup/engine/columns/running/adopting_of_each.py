@@ -40,11 +40,10 @@ Seen = tuple[int, Key, Sequence[Any]]
 
 def of_each_state(core: OfEach, component: Component, name: str) -> State:
     """The partitions, with what their outputs keep."""
-    context = component.contexts[component.statements[name].context or ""]
-    numbers = sorted(context.partitions)
-    instances = [
-        each for number in numbers if isinstance(each := context.partitions[number].instances[name], SelectInstance)
-    ]
+    context = component.statements[name].context
+    partitions = {0: component.root} if context is None else component.contexts[context].partitions
+    numbers = sorted(partitions)
+    instances = [each for number in numbers if isinstance(each := partitions[number].instances[name], SelectInstance)]
     for each in instances:
         if isinstance(each, Lazy):
             each.settle()

@@ -83,8 +83,11 @@ def totals_state(core: PartitionTotals, component: Component, name: str) -> Stat
 
 
 def _begun(component: Component, name: str) -> tuple[list[Any], list[Any]]:
-    """What each partition is told by, as they began, and the snapshot of the statement in it."""
-    context = component.contexts[component.statements[name].context or ""]
+    """What each partition is told by, as they began, and the snapshot of the statement in it; without a context there is one."""
+    named = component.statements[name].context
+    if named is None:
+        return [0], [component.root.instances[name].snapshot()]
+    context = component.contexts[named]
     begun = sorted(context.keys.items())
     kept = [context.partitions[number].instances[name].snapshot() for number, _ in begun]
     return [key for _, key in begun], kept

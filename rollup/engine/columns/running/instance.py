@@ -293,12 +293,12 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
 
 
 def context_of(core: Core) -> str | None:
-    """The context whose partitions a core has."""
+    """The context whose partitions a core has; one that has all events in one partition has none."""
     match core:
         case OfEach():
             return context_of(core.core)
         case Partitioned() | PartitionTotals():
-            return core.division.context
+            return core.division.context or None
         case Living():
             return core.lives.context
         case _:

@@ -8,7 +8,9 @@ from tests.engine.columns.statements.joins import FOLDED_JOINS, JOINS, RATED_JOI
 from tests.engine.columns.statements.rates import (
     AFTER,
     FINISHED,
+    GROUPS_AS_THEY_COME,
     HELD,
+    IN_ONE,
     LATELY,
     RATES,
     RATES_AFTER,
@@ -65,6 +67,8 @@ COVERED = [
     *EACH,
     *LIVING,
     *RATED,
+    *IN_ONE,
+    *GROUPS_AS_THEY_COME,
     *ASKING,
     *EARLIER,
     *JOINS,

@@ -252,3 +252,19 @@ EMPTYING = [
     "select symbol, id, count(*) as n from S#length(3) group by symbol, id output first every 2 events",
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
+IN_ONE = [
+    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec",
+    "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s",
+    "select sum(price) as s from S#groupwin(symbol)#length_batch(3) output every 20 msec",
+    "select irstream symbol, avg(price) as a from S#time_accum(30 msec) output every 2 events",
+    "select volume, count(*) as n from S#time_batch(25 msec) group by volume output every 3 events",
+    "select id, sum(price) as s from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) having id > 0 output every 20 msec",
+    "select symbol from S output snapshot every 20 msec",
+    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 20 msec",
+    "select symbol, sum(price) as s from S#time_accum(30 msec) where volume > 0 group by symbol output first every 3 events",
+]
+"""Statements whose events are in one partition, of which outputs are shown as in a context."""
+GROUPS_AS_THEY_COME = [
+    "select symbol, sum(price) as s, count(volume) as m from S#firstunique(volume) group by symbol output all every 20 msec",
+    "select volume, sum(price) as s from S#groupwin(volume)#length_batch(2) group by volume output all every 3 events",
+]

@@ -37,16 +37,10 @@ REFUSED = {
     "select rstream symbol from S": "the remove stream",
     "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",
-    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec": (
-        "aggregates of several windows, or of one by time, that an output works out"
-    ),
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
     "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
-    "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s": (
-        "aggregates of batches that an output works out"
-    ),
     "select * from pattern [every a=S -> b=S(id=a.id)] limit 3": "limit or distinct of a pattern without order by",
     "select * from pattern [every a=S -> b=S(id=a.id)] order by a.id": "order by, limit or distinct of whole rows",
     "context C select symbol, sum(price) as s from S order by symbol": (
@@ -58,9 +52,6 @@ REFUSED = {
     "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
     "select symbol from S#groupwin(symbol)#time(10) output last every 20 msec": (
         "outputs by the clock, which are before what leaves a window of time for each key"
-    ),
-    "select sum(price) from S#groupwin(symbol)#length_batch(3) output every 20 msec": (
-        "aggregates of batches that an output works out"
     ),
     "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
     "select irstream symbol, maxever(price) from S#length(3) group by symbol": (
@@ -100,14 +91,9 @@ REFUSED = {
     "select sum(price) from S#time_order(id, 3 msec)#unique(symbol)": "the window Intersection",
     "select sum(price) from S#time_order(id, 9223372036854775807 msec)": "a span of more than 64 bits",
     "select prior(1, price) as p from S#time_order(id, 3 msec)": "earlier events over the window TimeOrder",
-    "select sum(price) from S#time_accum(3) output every 2 events": "aggregates of such a window that an output works out",
-    "select symbol, sum(price) as s from S#time_accum(3 msec) where volume > 0 group by symbol output first every 3 events": (
-        "output first by groups with where behind a window"
-    ),
     "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events": (
         "output all by groups with where behind a window"
     ),
-    "select sum(price) from S#length_batch(3) output every 2 events": "aggregates of batches that an output works out",
     "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
     "window other than length, time, keepall, a key's",
     "select prev(1, price) as p, sum(price) as s from S#length(3)": "prev beside aggregates, with the remove stream, or "
@@ -184,7 +170,6 @@ REFUSED = {
     "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
         "order by of aggregates or a window over a pattern"
     ),
-    "select symbol from S output snapshot every 1 sec": "output snapshot of one row a row with aggregates, or without a window",
     "select symbol from S#length(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
     "select symbol from S#length_batch(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
     "whose rows stand otherwise than they came",
@@ -195,9 +180,6 @@ REFUSED = {
     ),
     "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
         "output all of one row a row by groups"
-    ),
-    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 1 sec": (
-        "output first by groups over a window of keys"
     ),
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
         "output first by groups with the remove stream"
@@ -215,7 +197,7 @@ REFUSED = {
     "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
         "output snapshot by groups or of one row a row over a window, in a context"
     ),
-    "context C select symbol, sum(price) as s from S#length(2) output last every 3 events order by symbol": (
+    "context C select price, sum(price) as s from S#length(2) output last every 3 events order by price": (
         "aggregates by groups over a window that an output works out in order, in a context"
     ),
     "context C select symbol from S#length(2) output snapshot every 1 sec": (
@@ -345,5 +327,11 @@ REFUSED = {
     "context C select a.price as p from S#length(2) as a, S#time_batch(3) as b": "a join over the window Grouped",
     "context C select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
         "a join of more than two, or with what is not a plain stream"
+    ),
+    "select sum(price) as s from S#expr_batch(current_count >= 3) output every 2 events": (
+        "aggregates of batches that an output works out"
+    ),
+    "select sum(price) as s from S#groupwin(symbol)#time(10) output every 2 events": (
+        "aggregates of several windows, or of one by time, that an output works out"
     ),
 }
