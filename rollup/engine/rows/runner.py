@@ -107,6 +107,9 @@ class Runner:
         """The event that was refused last, and by whom: those before had it, those after had not."""
         self.fired: list[tuple[int, Phase]] | None = None
         """While somebody wants to know: how many deliveries there were after each timer, with its phase."""
+        self.early: list[tuple[int, int, Order]] = []
+        """While somebody wants to know: from which delivery to which those are of a partition that begins or ends, which tells
+        before others do, and the place of the partition among all."""
         self.put_off: dict[int, PutOff] = {}
         """Those who put off what they would otherwise do by the clock, by `id`."""
         self.firing: int | None = None
@@ -216,6 +219,11 @@ class Runner:
         if to > clock.now:
             clock.now = to
         self._fire()
+
+    def note_early(self, begin: int, place: Order) -> None:
+        """A partition that begins or ends has told of all that was delivered since."""
+        if self.fired is not None and begin < len(self.deliveries):
+            self.early.append((begin, len(self.deliveries), place))
 
     def advance_in_turn(self, to: int) -> None:
         """The clock jumps: each that is due does all that is due of it, then the next."""

@@ -27,6 +27,8 @@ SEVERAL = [
     ["means of each, every", "groups of each, every", "rows of groups, every"],
     ["groups that end, every", "groups of each, every"],
     ["batches every", "accumulated, every", "groups of newest, every", "first of newest"],
+    ["seldom at once", "rows of each", "events of each"],
+    ["seldom of lives", "first of groups that end", "several at once", "seldom"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

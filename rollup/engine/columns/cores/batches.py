@@ -156,6 +156,14 @@ class Output:
         which = self.ticks[2] == part
         return replace(found, ticks=tuple(each[which] for each in self.ticks))
 
+    def numbered(self, numbers: Ints) -> Output:
+        """With the numbers of partitions for their places."""
+        assert self.part is not None
+        ticks = self.ticks
+        if ticks is not None and len(ticks) > 2:
+            ticks = (*ticks[:2], numbers[ticks[2]], *ticks[3:])
+        return replace(self, part=numbers[self.part], ticks=ticks)
+
     def emitted(self, what: Emitted) -> Output:
         """What listeners get of it: of what leaves alone, the rows as if they came."""
         if what != "old" or self.sign is None:

@@ -98,7 +98,7 @@ class Living:
         over, until = (course.over, course.until) if windows else (every, np.full(len(every), LONG_MIN))
         after, made = self._through(state, batch, course, state.scalars["now"], over, until)
         output = self._ended(after, course) if self.at_end else self._told(made, course)
-        return self._after(state, self._without(after, course)[0], course), output
+        return self._after(state, self._without(after, course)[0], course), output.numbered(course.numbers)
 
     def partings(
         self, state: State, batch: Batch, used: Ints, since: int, late: Late | None = None
@@ -127,8 +127,8 @@ class Living:
             nothing = [*of_no_rows(self.inner, fresh), *self.of_partitions(course.known, fresh)]
         ended = Ended(course.over, course.until, course.by)
         count = course.known.num_rows
-        found = Parts(count, moves, made, part, group, columns, nothing, ended)
-        return self._after(state, left, course), replace(found, regrouped=regrouped)
+        found = Parts(count, moves, made, part, group, columns, nothing, ended, course.numbers, regrouped=regrouped)
+        return self._after(state, left, course), found
 
     def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:
         """What becomes of the partitions in a batch; what the clock was to end before comes then, or waits for its own turn."""
@@ -147,7 +147,7 @@ class Living:
         course, until = Course.going_on(partitions), np.minimum(partitions.column("due").to_numpy(), batch.now)
         after, made = self._through(state, batch, course, batch.now, np.arange(len(until)), until)
         output = self._ended(after, course) if self.at_end else self._told(made, course)
-        return self.state(after, partitions, state.scalars["number"]), output
+        return self.state(after, partitions, state.scalars["number"]), output.numbered(course.numbers)
 
     def _through(
         self, state: State, batch: Batch, course: Course, since: int, over: Ints, until: Ints

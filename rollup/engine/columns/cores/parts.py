@@ -96,8 +96,8 @@ class Parts:
     """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows that were
     made of these, each with its partition, group (None: that is the partition) and what the projection sees.
 
-    `nothing`: what it sees of a total of no rows, of some partitions, the last ones. `begins`: the events with which
-    partitions begin, where these never end. `regrouped`: the numbers that groups have after the batch; None: the same.
+    `nothing`: what it sees of a total of no rows, of some partitions, the last ones. `numbers`: those by which partitions are told
+    apart for good, where they end; `begins`: the events with which they begin, where they never do. `regrouped`: the numbers that groups have after the batch; None: the same.
     """
 
     count: int
@@ -108,6 +108,7 @@ class Parts:
     columns: Sequence[pa.Array]
     nothing: Sequence[pa.Array]
     ended: Ended = field(default_factory=Ended)
+    numbers: Ints | None = None
     begins: Ints | None = None
     regrouped: Ints | None = None
 

@@ -89,8 +89,10 @@ class OfEach(ABC):
                 return self.shown(state, batch, None)
 
     def told(self, output: Output, parts: Parts) -> Output:
-        """With what is told of partitions that begin, if these never end."""
-        return replace(output, begins=parts.begins, early=None) if isinstance(self.core, Partitioned) else output
+        """By the numbers of partitions; of those that never end, with what is told of the ones that begin."""
+        if parts.numbers is not None:
+            return output.numbered(parts.numbers)
+        return replace(output, begins=parts.begins, early=None)
 
     def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each partition, where they are not what the core has now."""

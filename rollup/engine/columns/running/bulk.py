@@ -334,7 +334,7 @@ class Columns:
         alone = changed or len(runner.indexes[stream]) <= len(resting)
         for each in instances:
             each.rest()
-        runner.resting, runner.direct, runner.fired = resting, sys.maxsize, []
+        runner.resting, runner.direct, runner.fired, runner.early = resting, sys.maxsize, [], []
         try:
             if not alone:
                 stopped = self._one_by_one(stream, batch, timed, found)
@@ -378,17 +378,19 @@ class Columns:
         """What was delivered meanwhile, in the order in which it was, by an event or (None) by the clock."""
         runner = self._component.runner
         fired, runner.fired = runner.fired or (), []
+        early, runner.early = runner.early, []
         direct, runner.direct = runner.direct, sys.maxsize
         if not runner.deliveries:
             return
         deliveries, runner.deliveries = runner.deliveries, []
         before, order = Place(), -1
         for number, each in enumerate(deliveries):
+            of_context = next((place for begin, end, place in early if begin <= number < end), ())
             if event is None:
                 timer = next((phase for end, phase in fired if number < end), Phase.WINDOW)
-                place = timer_place(times, each.at, timer)
+                place = (*timer_place(times, each.at, timer), *of_context)
             else:
-                place = (2 * event + 1, each.at)
+                place = (2 * event + 1, each.at, *of_context)
             deployed = self._component.statements.get(each.statement)
             order = max(order if place == before else -1, deployed.order if deployed is not None else -1)
             before = place

@@ -284,10 +284,13 @@ class Node:
         self.runtime.opening = True
         open()
         self.runtime.opening = False
+        told = len(runner.deliveries)
         for stream, row in seen:
             runner.current = (stream, row)
             self._tell(stream, row)
         runner.current = current
+        number = (self.runtime.next - 1,) if isinstance(self.level, Lived) else ()
+        runner.note_early(told, (self.runtime.order, *number))
 
     def _tell(self, stream: str, row: Row) -> None:
         found = self._runner.indexes[stream].matches(row)

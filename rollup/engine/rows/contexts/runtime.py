@@ -104,8 +104,11 @@ class ContextRuntime:
     def close(self, partition: Partition, ending: bool) -> None:
         """A partition is over; `ending`: by itself, so statements say what they have to."""
         if ending:
+            runner = self.component.runner
+            told = len(runner.deliveries)
             for instance in partition.instances.values():
                 instance.end()
+            runner.note_early(told, (self.order, partition.number))
         for instance in reversed(partition.instances.values()):
             instance.stop()
         self.partitions.pop(partition.number, None)
