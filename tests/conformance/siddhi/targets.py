@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +50,7 @@ def _sqlite(request: pytest.FixtureRequest) -> StoreFactory:
 
 def _postgres(request: pytest.FixtureRequest) -> StoreFactory:
     url = request.getfixturevalue("new_url")()
+    request.addfinalizer(gc.collect)  # a store's connections end with it, and there are more cases than connections
     return lambda aggregation, engine: store_of(aggregation, engine, url)
 
 
