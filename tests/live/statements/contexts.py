@@ -195,4 +195,7 @@ STATEMENTS = {
     "output every 2 events",
     "groups that end, every": "context D select volume, count(*) as n from S#time_batch(10 msec) group by volume "
     "having count(*) < 3 output every 20 msec",
+    "there in each": "context C select symbol, price, context.id as i from S#time(20 msec) output snapshot every 15 msec",
+    "means there in each": "context G select symbol, volume, avg(price) as a from S#length(3) group by volume output snapshot every 2 events",
+    "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

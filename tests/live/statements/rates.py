@@ -186,4 +186,5 @@ STATEMENTS = {
     "accumulated, every": "select irstream symbol, avg(price) as a from S#time_accum(15 msec) output every 20 msec",
     "groups of newest, every": "select volume, sum(price) as s from S#unique(symbol)#length(3) group by volume output every 15 msec",
     "first of newest": "select symbol, sum(price) as s from S#unique(volume) group by symbol output first every 2 events",
+    "means there": "select volume, price, avg(price) as a from S#time(20 msec) group by volume output snapshot every 15 msec",
 }

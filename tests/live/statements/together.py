@@ -29,6 +29,8 @@ SEVERAL = [
     ["batches every", "accumulated, every", "groups of newest, every", "first of newest"],
     ["seldom at once", "rows of each", "events of each"],
     ["seldom of lives", "first of groups that end", "several at once", "seldom"],
+    ["there in each", "means there in each", "means there"],
+    ["there in what ends", "removed"],
     ["filter", "a", "b", "grouped", "time", "pattern"],
     ["each", "rows", "total", "ever", "all"],
     ["extremes", "unique", "sorted", "rises"],

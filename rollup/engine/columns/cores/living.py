@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -119,16 +119,17 @@ class Living:
         clock = None if clock is None else np.searchsorted(named, clock)
         moves = PartMoves.of(made, course.event[pairs], course.part[pairs], course.came, clock)
         part = moves.part[made.move]
-        columns = [*made.columns, *self.of_partitions(course.known, part)]
+        properties = partial(self.of_partitions, course.known)
+        columns = [*made.columns, *properties(part)]
         group = None if self.one_group else made.group
         fresh = np.arange(since, course.known.num_rows)
         nothing = list[pa.Array]()
         if isinstance(self.inner, Folded) and self.one_group:
-            nothing = [*of_no_rows(self.inner, fresh), *self.of_partitions(course.known, fresh)]
+            nothing = [*of_no_rows(self.inner, fresh), *properties(fresh)]
         ended = Ended(course.over, course.until, course.by)
         count = course.known.num_rows
-        found = Parts(count, moves, made, part, group, columns, nothing, ended, course.numbers, regrouped=regrouped)
-        return self._after(state, left, course), found
+        found = Parts(count, moves, made, part, group, columns, properties, nothing, ended, course.numbers)
+        return self._after(state, left, course), replace(found, regrouped=regrouped)
 
     def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:
         """What becomes of the partitions in a batch; what the clock was to end before comes then, or waits for its own turn."""

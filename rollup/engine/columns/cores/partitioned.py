@@ -111,13 +111,16 @@ class Partitioned:
         own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
         moves = PartMoves.of(made, taken.places[event], own, clock=None if made.moves is None else made.moves.part)
         part = self._numbers(made)
-        columns = [*made.columns, *self.division.of_partitions(self.properties, part, known)]
         count = self.division.count(known)
         fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept
         without_rows = of_no_rows(self.inner, fresh) if isinstance(self.inner, Folded) and one else []
-        nothing = [*without_rows, *self.division.of_partitions(self.properties, fresh, known)]
+
+        def properties(part: Ints) -> list[pa.Array]:
+            return self.division.of_partitions(self.properties, part, known)
+
+        columns, nothing = [*made.columns, *properties(part)], [*without_rows, *properties(fresh)]
         group, begins = None if one else made.group, self._begins(state, taken, wider, known)
-        found = Parts(count, moves, made, part, group, columns, nothing, begins=begins, regrouped=regrouped)
+        found = Parts(count, moves, made, part, group, columns, properties, nothing, begins=begins, regrouped=regrouped)
         return self.state(after, known), found
 
     def dues(self, state: State) -> Dues:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -96,7 +96,7 @@ class Parts:
     """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows that were
     made of these, each with its partition, group (None: that is the partition) and what the projection sees.
 
-    `nothing`: what it sees of a total of no rows, of some partitions, the last ones. `numbers`: those by which partitions are told
+    `properties`: what it sees of partitions beside; `nothing`: of a total of no rows, of some partitions, the last ones. `numbers`: those by which partitions are told
     apart for good, where they end; `begins`: the events with which they begin, where they never do. `regrouped`: the numbers that groups have after the batch; None: the same.
     """
 
@@ -106,6 +106,7 @@ class Parts:
     part: Ints
     group: Ints | None
     columns: Sequence[pa.Array]
+    properties: Callable[[Ints], Sequence[pa.Array]]
     nothing: Sequence[pa.Array]
     ended: Ended = field(default_factory=Ended)
     numbers: Ints | None = None

@@ -148,6 +148,8 @@ class Made:
     interval: Ints | None = None
     moves: Moves | None = None
     """The changes, where they are neither events nor what the clock let out."""
+    fields: Sequence[pa.Array] = ()
+    """Where there are changes: of the rows that a window held before the step, and of the events taken."""
 
     @property
     def places(self) -> Ints:

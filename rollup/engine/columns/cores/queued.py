@@ -194,6 +194,7 @@ class Queued(Folded):
         moves = Moves(changes.at, changes.event, *counts, change, self.partition_of(changes, step), changes.listed)
         at, event = changes.at[change], changes.event[change]
         found = Made(step.taken, at, event, [*columns, *made], signs, group, codes=counted, moves=moves)
+        found = replace(found, fields=step.fields)
         stays, inside = moved.changes.stays(step.old)
         left, schemas = [pa.array(step.times[stays]), pa.array(codes[stays])], self._schemas
         left += [each[stays] if isinstance(stays, slice) else each.take(pa.array(stays)) for each in step.fields]

@@ -139,7 +139,9 @@ class EachPart(OfEach):
         waiting, latest = known.table(stays, columns), known.table(now, columns)
         latest = self._still(core.held()["core"], known, latest) if self.values else latest
         shown = columns(np.asarray(chosen.place))[: len(self.core.projection.columns)]
-        return self.state(core, then.where(parts.alive), waiting, latest), self._output(chosen, known, shown)
+        sign = chosen.sign if self.emitted == "both" else None
+        found = self.of_outputs(outputs, chosen.output, shown, parts, sign)
+        return self.state(core, then.where(parts.alive), waiting, latest), found
 
     def _still(self, inner: State, known: Known, latest: pa.Table) -> pa.Table:
         """The latest rows without those of groups that have emptied, and had when they were shown last."""
@@ -184,15 +186,6 @@ class EachPart(OfEach):
         output = np.concatenate([chosen.output, there.output[idle]])
         order = np.argsort(output, kind="stable")
         return Chosen.of(known.rows, (place[order], output[order])), stays, there.shown if self.lazy else there.now
-
-    def _output(self, chosen: Chosen, known: Known, columns: Sequence[pa.Array]) -> Output:
-        outputs, which = known.outputs, chosen.output
-        told = outputs.forced.copy()
-        told[which] = True
-        by = outputs.at, outputs.event, outputs.part, outputs.early
-        at, event, part, early = (each[which] for each in by)
-        ticks, sign = tuple(each[told] for each in by), chosen.sign if self.emitted == "both" else None
-        return self.told(Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), known.parts)
 
     def aggregates(self, state: State) -> dict[int, tuple[Any, ...]] | None:
         """The values of the groups as they were shown last, by their numbers; None: one sees those of now."""

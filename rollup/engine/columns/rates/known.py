@@ -41,14 +41,22 @@ def table_of(rows: Rows, part: Ints, columns: Sequence[pa.Array]) -> pa.Table:
 
 @dataclass(frozen=True)
 class There:
-    """The row of each group of its partition at each output, with the output; of each group of those that live on the row now,
-    and as it was at the last output (-1: there was none).
+    """The row of each group of its partition at each output, with the group and the output; of each group of those that live on
+    the row now, and as it was at the last output (-1: there was none).
     """
 
     place: Ints
+    unit: Ints
     output: Ints
     now: Ints
     shown: Ints
+
+    def of(self, output: Ints, unit: Ints) -> Ints:
+        """The row at some outputs of some groups that are there."""
+        most = int(self.unit.max(initial=0)) + 1
+        key = self.output * most + self.unit
+        order = np.argsort(key)
+        return self.place[order[np.searchsorted(key[order], output * most + unit)]]
 
 
 @dataclass(frozen=True)
@@ -159,7 +167,7 @@ class Known:
         before = np.where((shown >= 0) & (unit[shown] == units), order[shown], -1) if len(unit) else shown
         lives = self.parts.alive[parts] & (units >= 0)
         now = order[np.searchsorted(key, until + 1, "right") - 1]
-        return There(order[at[known]], output[known], now[lives], before[lives])
+        return There(order[at[known]], unit[at[known]], output[known], now[lives], before[lives])
 
     @cached_property
     def _most(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.rates.beats import Outputs
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 from rollup.engine.timers import Phase
@@ -87,6 +89,17 @@ class OfEach(ABC):
                 return self.shown(state, replace(batch, now=state.scalars["now"]), now)
             case Phase.CONTEXT:
                 return self.shown(state, batch, None)
+
+    def of_outputs(
+        self, outputs: Outputs, which: Ints, columns: Sequence[pa.Array], parts: Parts, sign: np.ndarray | None = None
+    ) -> Output:
+        """Rows that outputs show, each by the number of its output."""
+        told = outputs.forced.copy()
+        told[which] = True
+        by = outputs.at, outputs.event, outputs.part, outputs.early
+        at, event, part, early = (each[which] for each in by)
+        ticks = tuple(each[told] for each in by)
+        return self.told(Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), parts)
 
     def told(self, output: Output, parts: Parts) -> Output:
         """By the numbers of partitions; of those that never end, with what is told of the ones that begin."""

@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.beats import Beats
+from rollup.engine.columns.rates.each_content import EachContent
 from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart, Showing
 from rollup.engine.columns.rates.of_each import OfEach
@@ -25,7 +26,11 @@ from rollup.engine.expressions import Const, Expr, Field
 from rollup.engine.rows.contexts.levels import Context, Hashed
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.counted import FirstLength, Length
+from rollup.engine.rows.windows.external import ExternalTime
+from rollup.engine.rows.windows.timed import Time, TimeAccumulating
 from rollup.engine.types import INT, RowType
 
 
@@ -48,6 +53,8 @@ def rated_in_context(
     if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
         return _first_of_groups(plan, context, reads, beats, kinds)
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
+    if plan.rate.mode == "snapshot" and window is not None and plan.grouping is None and not plan.total:
+        return _content(plan, context, reads, beats, kinds)
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     # Where a group is seen as it was at the last output, all that changes it must make a row.
     each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
@@ -95,6 +102,26 @@ def _core(plan: Select, context: Context, reads: Mapping[str, RowType], by_itsel
         return "an output rate over a pattern or previous rows, in a context"
     own = isinstance(core.inner, Folded) and len(core.inner.keys) > 1 and not core.inner.by_group
     return "aggregates by groups of their own, with an output rate" if own and not plan.grouped else core
+
+
+def _content(
+    plan: Select, context: Context, reads: Mapping[str, RowType], beats: Beats, kinds: tuple[pa.DataType, ...]
+) -> EachContent | str:
+    """What shows the rows of windows, or the first reason against it; all that changes their aggregates must make a row."""
+    core = _core(replace(plan, emitted="both" if plan.levels else "new"), context, reads, True)
+    if isinstance(core, str):
+        return core
+    inner = core.inner
+    if not isinstance(inner, Apart) or not _as_they_came(inner.of_one):
+        return "output snapshot of one row a row over a window whose rows stand otherwise than they came, in a context"
+    return EachContent(core, kinds, plan.emitted, beats, _values(inner))
+
+
+def _as_they_came(window: WindowSpec) -> bool:
+    """Whether the rows of a window stand as they came, one by one."""
+    if isinstance(window, Intersection):
+        return _as_they_came(window.parts[0])
+    return isinstance(window, Union | Length | Time | ExternalTime | TimeAccumulating | FirstLength)
 
 
 def _first_of_groups(

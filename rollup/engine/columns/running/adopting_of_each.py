@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.parts import REST
 from rollup.engine.columns.rates.beats import Beats, Clocks
+from rollup.engine.columns.rates.each_content import EachContent
 from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.firsts import UNITS
@@ -51,6 +52,8 @@ def of_each_state(core: OfEach, component: Component, name: str) -> State:
     match core:
         case EachPart():
             return _each_part(core, own)
+        case EachContent():
+            return _content(core, own)
         case EachFirst():
             return core.state(_inner(core, own, ()), _clocks(core.beats, own.outputs))
         case EachFirstOfGroups():
@@ -106,7 +109,16 @@ def _each_part(core: EachPart, own: Adopted) -> State:
     return core.state(inner, _clocks(core.beats, own.outputs), *tables)
 
 
-def _aggregates(core: EachPart, own: Adopted, before: Sequence[Seen] = ()) -> list[Seen]:
+def _content(core: EachContent, own: Adopted) -> State:
+    """The partitions with their clocks, and the aggregates of their groups."""
+    found = _aggregates(core, own)
+    inner = _inner(core, own, [(own.numbers[place], *key) for place, key, _ in found if key])
+    units = _units(core, inner)
+    places = [(place, units[own.numbers[place], *key] if key else place) for place, key, _ in found]
+    return core.state(inner, _clocks(core.beats, own.outputs), core.rows(places, [values for *_, values in found]))
+
+
+def _aggregates(core: EachPart | EachContent, own: Adopted, before: Sequence[Seen] = ()) -> list[Seen]:
     """The values of the groups of each partition, where one sees them as they were at an output; with those that were there
     `before`, and have emptied since.
     """

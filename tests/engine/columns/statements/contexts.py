@@ -127,4 +127,9 @@ RATED = [
     "context C select symbol, price, avg(price) as a from S#length(3) output every 20 msec",
     "context G select volume, sum(price) as s, count(*) as n from S#time(20 msec) group by volume output every 3 events",
     "context D select irstream id, count(*) as n from S#unique(volume) output every 20 msec and when terminated",
+    "context C select symbol, price from S#length(3) output snapshot every 20 msec",
+    "context G select symbol, price, avg(price) as a, context.label as l from S#time(20 msec) output snapshot every 7 msec",
+    "context H select symbol, id, sum(id) as s from S#ext_timed(current_timestamp(), 20 msec) where volume > 0 group by symbol "
+    "having sum(id) > 1 output snapshot every 3 events",
+    "context I select irstream symbol, count(*) as n from S#length(3)#time(20 msec) output snapshot every 20 msec and when terminated",
 ]

@@ -253,6 +253,8 @@ EMPTYING = [
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 IN_ONE = [
+    "select symbol, avg(price) as a from S#length(3) output snapshot every 20 msec",
+    "select symbol, price from S#length(3)#unique(volume) output snapshot every 3 events",
     "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec",
     "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s",
     "select sum(price) as s from S#groupwin(symbol)#length_batch(3) output every 20 msec",

@@ -170,7 +170,7 @@ REFUSED = {
     "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
         "order by of aggregates or a window over a pattern"
     ),
-    "select symbol from S#length(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
+    "select symbol from S#sort(3, id) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
     "select symbol from S#length_batch(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
     "whose rows stand otherwise than they came",
     "select symbol from S#sort(3, id) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
@@ -200,8 +200,8 @@ REFUSED = {
     "context C select price, sum(price) as s from S#length(2) output last every 3 events order by price": (
         "aggregates by groups over a window that an output works out in order, in a context"
     ),
-    "context C select symbol from S#length(2) output snapshot every 1 sec": (
-        "output snapshot by groups or of one row a row over a window, in a context"
+    "context C select symbol from S#sort(2, price) output snapshot every 1 sec": (
+        "output snapshot of one row a row over a window whose rows stand otherwise than they came, in a context"
     ),
     "context C select irstream volume, sum(price) as s from S group by volume output first every 1 sec": (
         "output first by groups with the remove stream"
