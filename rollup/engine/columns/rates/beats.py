@@ -67,8 +67,14 @@ class Clocks:
 
     @classmethod
     def of(cls, table: pa.Table) -> Clocks:
-        """From the table of a state."""
-        return cls(*(each.to_numpy() for each in table.columns))
+        """From the table of a state; in those of earlier versions nothing says what has left, and how many have come also whether
+        something has been shown.
+        """
+        columns = [each.to_numpy() for each in table.columns]
+        if "come" in table.column_names:
+            due, come = columns
+            return cls(due, come, np.zeros_like(come), (come > 0).astype(np.int64))
+        return cls(*columns)
 
     @classmethod
     def none(cls) -> Clocks:

@@ -23,7 +23,7 @@ from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Beats, Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
-from rollup.engine.columns.rates.known import OWN, Known, table_of
+from rollup.engine.columns.rates.known import OWN, Known, signed, table_of
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.selects.projecting import Projection
@@ -126,7 +126,7 @@ class EachPart(OfEach):
         self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
     ) -> tuple[State, Output]:
         """A step."""
-        waiting, latest, clocks = state.tables["waiting"], state.tables["latest"], self.clocks(state)
+        (waiting, latest), clocks = (signed(state.tables[each]) for each in ("waiting", "latest")), self.clocks(state)
         used = np.concatenate([each["unit"].to_numpy() for each in (waiting, latest)]) if self._by_unit else _NOTHING
         since = latest.num_rows if self.total else len(clocks.due)
         core, parts = self.core.partings(state.held()["core"], batch, used[used >= 0], since, late)
@@ -199,7 +199,7 @@ class EachPart(OfEach):
         """The rows of each partition, where they are the latest."""
         if not self.seen:
             return None
-        latest = state.tables["latest"]
+        latest = signed(state.tables["latest"])
         latest = latest.filter(latest["passes"]).sort_by([("part", "ascending"), ("unit", "ascending")])
         found = dict[int, list[tuple[Any, ...]]]()
         for part, _, _, _, *row in zip(*(each.to_pylist() for each in latest.columns), strict=True):

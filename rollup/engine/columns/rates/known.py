@@ -27,6 +27,13 @@ Choosing = Callable[[Rows, int], tuple[Chosen, Places]]
 At = Callable[[Ints], list[pa.Array]]
 """The columns of the rows at some places."""
 
+def signed(table: pa.Table) -> pa.Table:
+    """Rows of a state; in those of earlier versions all have come."""
+    if "sign" in table.column_names:
+        return table
+    return table.add_column(2, "sign", pa.array(np.ones(table.num_rows, np.int8)))
+
+
 OWN = 4
 """So many columns of a table of rows stand before theirs."""
 

@@ -1,0 +1,46 @@
+"""States of earlier versions: what they lack is known."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.state import State
+from tests.engine.columns.delivering import KINDS, core
+
+EVENTS = [(at, ("ab"[at % 2], float(at), at % 3, True, at)) for at in range(1, 24)]
+
+
+def earlier(state: State) -> State:
+    """The state as it was before what leaves counted for the outputs of partitions."""
+    tables = dict(state.tables)
+    clocks = tables["clocks"]
+    tables["clocks"] = pa.table({"due": clocks["due"], "come": clocks["inserted"]})
+    for name in ("waiting", "latest"):
+        if name in tables:
+            tables[name] = tables[name].drop_columns(["sign"])
+    return State(tables, state.scalars)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "context C select symbol, sum(price) as s from S#length(3) output last every 3 events",
+        "context C select symbol, sum(price) as s from S output every 5 msec",
+        "context C select volume, sum(price) as s from S group by volume output all every 3 events",
+        "context C select symbol, price from S output first every 3 events",
+    ],
+)
+def test_outputs_of_partitions_go_on_from_an_earlier_state(text: str) -> None:
+    found = core(text)
+    told: list[list[object]] = [[], []]
+    for way, heard in enumerate(told):
+        state = found.start(0)
+        for begin in range(0, len(EVENTS), 4):
+            part = EVENTS[begin : begin + 4]
+            columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+            state, output = found.step(earlier(state) if way else state, Batch.of(columns, [at for at, _ in part]))
+            heard += output.deliveries()
+    assert told[0] == told[1]
+    assert len(told[0]) > 3
