@@ -111,7 +111,8 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
 def _unlike(plan: Select) -> str | None:
     """The first reason against its input, its rate and what it emits."""
     input, rate = plan.inputs[0], plan.rate
-    if not isinstance(input, StreamInput) or input != StreamInput(input.filter, input.window):
+    recalls = not all(isinstance(each, ContextValue) for each in plan.lookups)
+    if not isinstance(input, StreamInput) or input != StreamInput(input.filter, input.window) or recalls:
         return "what came before, or another input than a stream, in a context whose partitions end"
     if time_in(input.window) is not None:
         return "a window by a time that rows carry, in a context whose partitions end"

@@ -27,6 +27,7 @@ Choosing = Callable[[Rows, int], tuple[Chosen, Places]]
 At = Callable[[Ints], list[pa.Array]]
 """The columns of the rows at some places."""
 
+
 def signed(table: pa.Table) -> pa.Table:
     """Rows of a state; in those of earlier versions all have come."""
     if "sign" in table.column_names:

@@ -334,4 +334,7 @@ REFUSED = {
     "select sum(price) as s from S#groupwin(symbol)#time(10) output every 2 events": (
         "aggregates of several windows, or of one by time, that an output works out"
     ),
+    "context I select context.s.price as p, prev(1, volume) as v from S#length(3)": (
+        "what came before, or another input than a stream, in a context whose partitions end"
+    ),
 }
