@@ -72,7 +72,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return counting
     if plan.rate.limited:
         found = rated(plan, stream, ordered)
-        return rated_in_one(plan, reads, ordered) or found if isinstance(found, str) else found
+        one = rated_in_one(plan, reads, ordered) if isinstance(found, str) else None
+        return one or found
     if len(plan.levels) > 1:
         return beside(plan, stream)
     total = of_sizes(plan)

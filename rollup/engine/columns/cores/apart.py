@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart_windows import notes_of, parts_apart
 from rollup.engine.columns.cores.batches import TIMER, Batch
-from rollup.engine.columns.cores.changes import Changes, Step
+from rollup.engine.columns.cores.changes import Step
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.moving import Going, Moves, Moving, Told, over_parts, staying
 from rollup.engine.columns.cores.moving_loop import NEVER, Parts
@@ -236,11 +236,6 @@ class Apart(Moving):
     def _of_rows(step: Step) -> Ints:
         """The number of the partition of each row."""
         return plain(step.fields[-1]).to_numpy(zero_copy_only=False)
-
-    def partition_of(self, changes: Changes, step: Step) -> Ints | None:
-        """Each change is of one."""
-        assert isinstance(changes, Moves)
-        return self._of_rows(step)[changes.firsts]
 
     def _moves(
         self, state: State, step: Step, kept: np.ndarray, going: Going, told: Sequence[Told]

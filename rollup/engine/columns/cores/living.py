@@ -109,15 +109,12 @@ class Living:
         if late is None:
             windows = state.scalars["now"], course.over, course.until
         else:
-            due = state.tables["partitions"].column("due").to_numpy()
-            windows = batch.now, np.arange(len(due)), np.minimum(due, batch.now)
+            windows = self._let_out(state, batch)
         after, made = self._through(state, batch, course, *windows)
         left, regrouped = self._without(after, course)
         pairs = made.taken.places
         named = self._named(course.known)
-        clock = made.moves.part if made.moves is not None and made.moves.part is not None else None
-        clock = None if clock is None else np.searchsorted(named, clock)
-        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], course.came, clock)
+        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], named, course.came)
         part = moves.part[made.move]
         properties = partial(self.of_partitions, course.known)
         columns = [*made.columns, *properties(part)]
@@ -128,7 +125,7 @@ class Living:
             nothing = [*of_no_rows(self.inner, fresh), *properties(fresh)]
         ended = Ended(course.over, course.until, course.by)
         count = course.known.num_rows
-        found = Parts(count, moves, made, part, group, columns, properties, nothing, ended, course.numbers)
+        found = Parts(count, moves, made, part, group, columns, properties, nothing, ended, named, course.numbers)
         return self._after(state, left, course), replace(found, regrouped=regrouped)
 
     def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:
@@ -145,10 +142,18 @@ class Living:
     def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
         """What windows let out late, at the instant of the batch, of those partitions that did not end before."""
         batch, partitions = self._clocked(state, nothing), state.tables["partitions"]
-        course, until = Course.going_on(partitions), np.minimum(partitions.column("due").to_numpy(), batch.now)
-        after, made = self._through(state, batch, course, batch.now, np.arange(len(until)), until)
+        course = Course.going_on(partitions)
+        after, made = self._through(state, batch, course, *self._let_out(state, batch))
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         return self.state(after, partitions, state.scalars["number"]), output.numbered(course.numbers)
+
+    @staticmethod
+    def _let_out(state: State, batch: Batch) -> tuple[int, Ints, Ints]:
+        """How windows go on that let out late, at the batch's end, what was due before their partitions were to end: since when
+        that is, and until when each partition goes.
+        """
+        due = state.tables["partitions"].column("due").to_numpy()
+        return batch.now, np.arange(len(due)), np.minimum(due, batch.now)
 
     def _through(
         self, state: State, batch: Batch, course: Course, since: int, over: Ints, until: Ints

@@ -59,15 +59,6 @@ class Moves(Changes):
         """Which rows come and which leave."""
         return self.entering, self.leaving
 
-    @property
-    def firsts(self) -> Ints:
-        """A row that comes or leaves with each."""
-        comes, leaves = (np.concatenate([[0], each[:-1]]) for each in (self.come, self.gone))
-        found = np.empty(len(self.at), np.int64)
-        some = self.come > comes
-        found[some], found[~some] = self.entering[comes[some]], self.leaving[leaves[~some]]
-        return found
-
     def of(self, old: int, passes: np.ndarray) -> Moves:
         """Those by which any of some rows comes or leaves, and these alone."""
         come, gone = (passes[each] for each in self.listed)

@@ -109,7 +109,7 @@ class Partitioned:
         after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
         event = made.taken.places if places is None else places[made.taken.places]
         own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
-        moves = PartMoves.of(made, taken.places[event], own, clock=None if made.moves is None else made.moves.part)
+        moves = PartMoves.of(made, taken.places[event], own)
         part = self._numbers(made)
         count = self.division.count(known)
         fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.projecting import Made
+from rollup.engine.columns.cores.projecting import Made, Moves
+from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.operators import LONG_MAX
 
@@ -75,9 +76,9 @@ class PartMoves:
     left: Ints
 
     @classmethod
-    def of(cls, made: Made, event: Ints, own: Ints, began: Ints | None = None, clock: Ints | None = None) -> PartMoves:
-        """Those that made rows; `event`, `own`: of each event taken its place in the batch and its partition; `began`: the event
-        with which each partition begins; `clock`: the partition of each change, where some are no events.
+    def of(cls, made: Made, event: Ints, own: Ints, named: Ints | None = None, began: Ints | None = None) -> PartMoves:
+        """Those that made rows; `event`, `own`: of each event taken its place in the batch and its partition; `named` as in `Parts`;
+        `began`: the event with which each partition begins.
         """
         moves = made.moves
         if moves is None:  # what an event lets out is never more than what has come
@@ -85,10 +86,25 @@ class PartMoves:
             left = np.zeros(len(own), np.int64)
         else:
             at, come, left = moves.at, moves.come, moves.left
-            part = own[moves.event] if clock is None else clock
+            part = partitions_of(made, named, _first_rows(moves))
             event = np.where(moves.event < 0, TIMER, event[np.maximum(moves.event, 0)]) if len(event) else moves.event
         begins = np.zeros(len(part), bool) if began is None else (event >= 0) & (began[part] == event)
         return cls(at, event, part, begins, come, left)
+
+
+def _first_rows(moves: Moves) -> Ints:
+    """A row that comes or leaves with each change."""
+    entering, leaving = moves.listed
+    comes, goes = (np.cumsum(each) - each for each in (moves.come, moves.left))
+    found, some = np.empty(len(moves.at), np.int64), moves.come > 0
+    found[some], found[~some] = entering[comes[some]], leaving[goes[~some]]
+    return found
+
+
+def partitions_of(made: Made, named: Ints | None, rows: Ints | slice = slice(None)) -> Ints:
+    """The partitions of the rows that a window held and of those that came, of which the number is the last field."""
+    numbers = plain(made.fields[-1]).to_numpy(zero_copy_only=False)[rows]
+    return numbers if named is None else np.searchsorted(named, numbers)
 
 
 @dataclass(frozen=True)
@@ -96,8 +112,10 @@ class Parts:
     """Of partitions that are numbered for this batch alone, those that there were first: their changes, and the rows that were
     made of these, each with its partition, group (None: that is the partition) and what the projection sees.
 
-    `properties`: what it sees of partitions beside; `nothing`: of a total of no rows, of some partitions, the last ones. `numbers`: those by which partitions are told
-    apart for good, where they end; `begins`: the events with which they begin, where they never do. `regrouped`: the numbers that groups have after the batch; None: the same.
+    `properties`: what it sees of partitions beside; `nothing`: of a total of no rows, of some partitions, the last ones.
+    `named`: what partitions are told by in the core, in order; None: their places. `numbers`: those by which they are told
+    apart for good, where they end; `begins`: the events with which they begin, where they never do. `regrouped`: the numbers
+    that groups have after the batch; None: the same.
     """
 
     count: int
@@ -109,6 +127,7 @@ class Parts:
     properties: Callable[[Ints], Sequence[pa.Array]]
     nothing: Sequence[pa.Array]
     ended: Ended = field(default_factory=Ended)
+    named: Ints | None = None
     numbers: Ints | None = None
     begins: Ints | None = None
     regrouped: Ints | None = None

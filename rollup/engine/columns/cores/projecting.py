@@ -115,8 +115,8 @@ class Pace:
 @dataclass(frozen=True)
 class Moves:
     """The changes of an input that made some rows, in order: the instant of each, the place among those taken of the event
-    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `part`: the number of the
-    partition of each change, where each is of one; `listed`: as of the window's changes.
+    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `listed`: as of
+    the window's changes.
     """
 
     at: Ints
@@ -124,7 +124,6 @@ class Moves:
     come: Ints
     left: Ints
     of_rows: Ints
-    part: Ints | None = None
     listed: tuple[Ints, ...] = ()
 
 

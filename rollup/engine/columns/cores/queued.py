@@ -191,10 +191,10 @@ class Queued(Folded):
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
         counts = changes.counts(step.old, passes)
-        moves = Moves(changes.at, changes.event, *counts, change, self.partition_of(changes, step), changes.listed)
+        moves = Moves(changes.at, changes.event, *counts, change, changes.listed)
         at, event = changes.at[change], changes.event[change]
-        found = Made(step.taken, at, event, [*columns, *made], signs, group, codes=counted, moves=moves)
-        found = replace(found, fields=step.fields)
+        seen = [*columns, *made]
+        found = Made(step.taken, at, event, seen, signs, group, codes=counted, moves=moves, fields=step.fields)
         stays, inside = moved.changes.stays(step.old)
         left, schemas = [pa.array(step.times[stays]), pa.array(codes[stays])], self._schemas
         left += [each[stays] if isinstance(stays, slice) else each.take(pa.array(stays)) for each in step.fields]
@@ -205,10 +205,6 @@ class Queued(Folded):
         now = max(state.scalars["now"], step.taken.now)
         scalars = {**state.scalars, **moved.notes, "now": now, "come": inside}
         return State({**state.tables, **moved.tables, **tables}, scalars), found
-
-    def partition_of(self, changes: Changes, step: Step) -> Ints | None:
-        """The number of the partition of each change, where each is of one."""
-        return None
 
     def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
         """As with other windows, by the changes until then."""

@@ -91,12 +91,6 @@ class Clocks:
         """Those of some partitions."""
         return self if alive.all() else Clocks(*(each[alive] for each in vars(self).values()))
 
-    @property
-    def next(self) -> int | None:
-        """When one is due next."""
-        due = int(self.due.min(initial=REST))
-        return None if due == REST else due
-
 
 @dataclass(frozen=True)
 class Outputs:

@@ -14,25 +14,23 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.living import Living
-from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts
+from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts, partitions_of
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import arrow, flags, passing, plain
 from rollup.engine.columns.groups import Ints, spans
-from rollup.engine.columns.rates.beats import Beats, Clocks, Outputs
+from rollup.engine.columns.rates.beats import Clocks, Outputs
 from rollup.engine.columns.rates.choosing import Rows
 from rollup.engine.columns.rates.known import Known, table_of
-from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.columns.rates.of_each import ByBeats
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 
 
 @dataclass(frozen=True)
-class EachContent(OfEach):
+class EachContent(ByBeats):
     """Outputs that show what is in the windows; `values`: the aggregates, as the rows of the core have them."""
 
-    beats: Beats
     values: tuple[Expr, ...]
 
     def start(self, now: int) -> State:
@@ -53,34 +51,15 @@ class EachContent(OfEach):
         ones = np.ones(len(places), np.int8)
         return table_of(Rows(part, unit, ones, ones > 0), part, columns)
 
-    @property
-    def ticks(self) -> bool:
-        """Where they have a clock."""
-        return self.beats.span > 0
-
-    @property
-    def at_end(self) -> bool:
-        """As they say."""
-        return self.beats.at_end
-
-    @property
-    def counts(self) -> bool:
-        """Where they count rows."""
-        return self.beats.limit > 0
-
-    def dues(self, state: State) -> Ints:
-        """Where they have a clock."""
-        return Clocks.of(state.tables["clocks"]).due
-
     def shown(
         self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
     ) -> tuple[State, Output]:
         """A step."""
-        before, latest, clocks = state.held()["core"], state.tables["latest"], Clocks.of(state.tables["clocks"])
+        before, latest, clocks = state.held()["core"], state.tables["latest"], self.clocks(state)
         core, parts = self.core.partings(before, batch, latest["unit"].to_numpy(), len(clocks.due), late)
         outputs, then = self.beats.outputs(clocks.grown(parts.count), parts, until, dues)
         known = Known(Projection(self.values), parts, outputs, latest, latest.slice(0, 0), False)
-        part = self._parts(parts)
+        part = partitions_of(parts.made, parts.named)
         row, output = _held(parts, outputs, part, self._come(before, parts))
         if self.emitted == "old":  # what is there has not left
             row, output = row[:0], output[:0]
@@ -90,12 +69,6 @@ class EachContent(OfEach):
             latest = known.table(now, known.columns([now]))
             latest = latest.filter(pa.array(rows[latest["unit"].to_numpy()] > 0))
         return self.state(core, then.where(parts.alive), latest), found
-
-    def _parts(self, parts: Parts) -> Ints:
-        """The partition of each row that a window held, or that came."""
-        number = plain(parts.made.fields[-1]).to_numpy(zero_copy_only=False)
-        by_number = isinstance(self.core, Living) and not self.core.one_group
-        return np.searchsorted(parts.numbers, number) if by_number and parts.numbers is not None else number
 
     def _come(self, before: State, parts: Parts) -> Ints:
         """The rows that were in windows before the step and are seen."""

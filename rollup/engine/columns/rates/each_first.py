@@ -1,7 +1,7 @@
 """`output first` in a context: of each interval of a partition, or of a group in it, what comes first is shown at once, and
 nothing else is.
 
-State: that of the core; `clocks`, of each partition, or `units`, of each group, as in `Firsts`.
+State: that of the core; `clocks`, of each partition, or `units`, of each group.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Beats, Clocks
-from rollup.engine.columns.rates.firsts import UNITS
-from rollup.engine.columns.rates.intervals import first_of_units, steps_of
 from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.columns.rates.units import Units, renumbered
 from rollup.engine.state import State
 
 
@@ -57,26 +56,21 @@ class EachFirst(OfEach):
         picks, then = self.beats.firsts(clocks.grown(parts.count), parts, visible, until, dues)
         visible[:] = False
         visible[picks] = True
-        output = of_rows(self, parts, np.flatnonzero(rows & visible[parts.move]))
-        sign = None if parts.sign is None else parts.sign[rows & visible[parts.move]]
-        output = replace(output, sign=sign).emitted(self.emitted)
+        which = np.flatnonzero(rows & visible[parts.move])
+        sign = None if parts.sign is None else parts.sign[which]
+        output = replace(of_rows(self, parts, which), sign=sign).emitted(self.emitted)
         return self.state(core, then.where(parts.alive)), self.told(output, parts)
 
 
 @dataclass(frozen=True)
 class EachFirstOfGroups(OfEach):
-    """The first row of each interval of a group, of `span` or of `limit` rows, one of them 0; over a window also what leaves
-    counts, and is shown as what comes.
-    """
+    """The first row of each interval of a group, as `pace` says; over a window also what leaves counts, and is shown as what comes."""
 
-    span: int
-    limit: int
+    pace: tuple[int, int]
 
     def start(self, now: int) -> State:
         """No group."""
-        nothing = np.empty(0, np.int64)
-        units = pa.table([pa.array([], pa.bool_()), nothing, nothing, nothing], names=UNITS)
-        return self.state(self.core.start(now), units)
+        return self.state(self.core.start(now), Units.of([[]] * 4))
 
     @staticmethod
     def state(core: State, units: pa.Table) -> State:
@@ -87,30 +81,14 @@ class EachFirstOfGroups(OfEach):
         self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
     ) -> tuple[State, Output]:
         """What begins an interval."""
-        before, units = state.held()["core"], state.tables["units"]
-        core, parts = self.core.partings(before, batch, self._waiting(units, batch.now), 0, late)
-        made, inner = parts.made, self.core.inner
+        before, units = state.held()["core"], Units(state.tables["units"], self.pace)
+        core, parts = self.core.partings(before, batch, units.waiting(batch.now), 0, late)
+        made, inner, numbers = parts.made, self.core.inner, parts.regrouped
         assert isinstance(inner, Folded) and made.group is not None
-        groups = len(units) if parts.regrouped is None else len(parts.regrouped)
-        groups = max(groups, int(made.group.max(initial=-1)) + 1)
-        grown = [np.zeros(groups, bool), *(np.zeros(groups, np.int64) for _ in range(3))]
-        for each, column in zip(grown, units.columns, strict=True):
-            each[: len(column)] = column.to_numpy()
-        steps = steps_of(made, before.held()["core"].scalars.get("come", 0), passes(self, parts), inner.by_group)
-        picks = steps.row[
-            first_of_units(made.at[steps.row], made.group[steps.row], steps, (self.span, self.limit), grown)
-        ]
-        units = pa.table([pa.array(each) for each in grown], names=UNITS)
-        if parts.regrouped is not None:
-            units = units.filter(pa.array(np.diff(parts.regrouped, prepend=-1) > 0))
-        return self.state(core, units), self.told(of_rows(self, parts, picks), parts)
-
-    def _waiting(self, units: pa.Table, now: int) -> Ints:
-        """The groups whose next row does not begin an interval anyway."""
-        waits = units["seen"].to_numpy()
-        if self.limit == 0:
-            waits = waits & (now - units["since"].to_numpy() < self.span)
-        return np.flatnonzero(waits)
+        known = max(units.table.num_rows if numbers is None else len(numbers), int(made.group.max(initial=-1)) + 1)
+        begin: int = before.held()["core"].scalars.get("come", 0)
+        picks, then = units.picked(made, begin, passes(self, parts), inner.by_group, known)
+        return self.state(core, renumbered(then, numbers)), self.told(of_rows(self, parts, picks), parts)
 
 
 def passes(core: OfEach, parts: Parts) -> np.ndarray:

@@ -21,10 +21,10 @@ from rollup.engine.columns.cores.parts import Dues, Late
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.beats import Beats, Clocks
+from rollup.engine.columns.rates.beats import Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
 from rollup.engine.columns.rates.known import OWN, Known, signed, table_of
-from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.columns.rates.of_each import ByBeats
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
@@ -39,7 +39,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class EachPart(OfEach):
+class EachPart(ByBeats):
     """Outputs that show what has come since the last, or what is there. `total`: a partition has one row that changes;
     `of_groups`: a row stands for a group; `lazy`: aggregates are worked out at an output, so that one who looks at them
     between two sees those of the last; `seen`: one sees the latest rows, not what the core has. `values`: the aggregates of a
@@ -47,12 +47,11 @@ class EachPart(OfEach):
     """
 
     shows: Showing
-    beats: Beats
     total: bool
     of_groups: bool
     lazy: bool
     seen: bool
-    values: tuple[Expr, ...] = ()
+    values: tuple[Expr, ...]
 
     # state
 
@@ -95,30 +94,6 @@ class EachPart(OfEach):
         nothing = Batch.nothing(self.kinds, 0)
         _, parts = self.core.partings(self.core.start(0), nothing, np.empty(0, np.int64), 0)
         return [plain(each).type for each in projected(self._projection, parts.columns, parts.rows)]
-
-    @staticmethod
-    def clocks(state: State) -> Clocks:
-        """When partitions are due, and what has come since."""
-        return Clocks.of(state.tables["clocks"])
-
-    @property
-    def ticks(self) -> bool:
-        """Where they have a clock."""
-        return self.beats.span > 0
-
-    @property
-    def at_end(self) -> bool:
-        """As they say."""
-        return self.beats.at_end
-
-    @property
-    def counts(self) -> bool:
-        """Where they count rows."""
-        return self.beats.limit > 0
-
-    def dues(self, state: State) -> Ints:
-        """Where they have a clock."""
-        return self.clocks(state).due
 
     # steps
 

@@ -16,13 +16,11 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.projecting import FilterProject, Made
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.intervals import Opening, first, first_of_units, moves_of, steps_of
+from rollup.engine.columns.rates.intervals import Opening, first, moves_of
+from rollup.engine.columns.rates.units import Units, renumbered
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 from rollup.engine.timers import edge
-
-UNITS = ("seen", "count", "since", "left")
-"""The columns of the table `units`."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,7 @@ class Firsts:
 
     def start(self, now: int) -> State:
         """Every interval waits for its first change."""
-        nothing = np.empty(0, np.int64)
-        units = pa.table([pa.array([], pa.bool_()), nothing, nothing, nothing], names=UNITS)
-        return self.state(self.core.start(now), Opening(), units)
+        return self.state(self.core.start(now), Opening(), Units.of([[]] * 4))
 
     @staticmethod
     def state(core: State, opening: Opening, units: pa.Table) -> State:
@@ -63,7 +59,7 @@ class Firsts:
         else:
             core, made = self.core.made(before, taken)
         if self.grouped:
-            picked, units = self._of_units(made, units, before, core)
+            picked, units = self._of_units(made, self._units(units), before, core)
             core, units = self._compacted(core, units)
         else:
             picked, opening = self._of_changes(made, opening, core.scalars["now"], late)
@@ -88,23 +84,17 @@ class Firsts:
         picks, opening = first(moves, visible, (self.span, self.limit), now, opening, late)
         return np.flatnonzero(np.isin(moves.of_rows, picks)), opening
 
-    def _of_units(self, made: Made, units: pa.Table, before: State, core: State) -> tuple[Ints, pa.Table]:
+    def _of_units(self, made: Made, units: Units, before: State, core: State) -> tuple[Ints, pa.Table]:
         """The rows that begin an interval of their group."""
-        assert made.group is not None and isinstance(self.core, Folded)
-        known = core.tables["groups"].num_rows
-        grown = [np.zeros(known, bool), *(np.zeros(known, np.int64) for _ in range(3))]
-        for each, column in zip(grown, units.columns, strict=False):  # of earlier states what left was not counted
-            each[: len(column)] = column.to_numpy()
-        passes = made.passes(self.core.projection.having)
-        steps = steps_of(made, before.scalars.get("come", 0), passes, self.core.by_group)
-        picks = first_of_units(made.at[steps.row], made.group[steps.row], steps, (self.span, self.limit), grown)
-        return steps.row[picks], pa.table([pa.array(each) for each in grown], names=UNITS)
+        assert isinstance(self.core, Folded)
+        passes, begin = made.passes(self.core.projection.having), before.scalars.get("come", 0)
+        return units.picked(made, begin, passes, self.core.by_group, core.tables["groups"].num_rows)
 
     def _compacted(self, core: State, units: pa.Table) -> tuple[State, pa.Table]:
-        """Without the groups that have emptied and whose next row begins an interval anyway; by rows each is waited for."""
+        """Without the groups that have emptied and whose next row begins an interval anyway."""
         assert isinstance(self.core, Folded)
-        waits = units["seen"].to_numpy()
-        if self.limit == 0:
-            waits = waits & (core.scalars["now"] - units["since"].to_numpy() < self.span)
-        core, numbers = self.core.compacted(core, np.flatnonzero(waits))
-        return core, units if numbers is None else units.filter(pa.array(np.diff(numbers, prepend=-1) > 0))
+        core, numbers = self.core.compacted(core, self._units(units).waiting(core.scalars["now"]))
+        return core, renumbered(units, numbers)
+
+    def _units(self, table: pa.Table) -> Units:
+        return Units(table, (self.span, self.limit))

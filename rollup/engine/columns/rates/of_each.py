@@ -15,7 +15,7 @@ from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.beats import Outputs
+from rollup.engine.columns.rates.beats import Beats, Clocks, Outputs
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
 from rollup.engine.timers import Phase
@@ -114,6 +114,37 @@ class OfEach(ABC):
     def aggregates(self, state: State) -> dict[int, tuple[Any, ...]] | None:
         """The values of groups that one sees, by their numbers, where they are not those of now."""
         return None
+
+
+@dataclass(frozen=True)
+class ByBeats(OfEach):
+    """Outputs by a clock or a count of each partition, or when it ends. State: `clocks`."""
+
+    beats: Beats
+
+    @staticmethod
+    def clocks(state: State) -> Clocks:
+        """When partitions are due, and what has come and left since."""
+        return Clocks.of(state.tables["clocks"])
+
+    @property
+    def ticks(self) -> bool:
+        """Where they have a clock."""
+        return self.beats.span > 0
+
+    @property
+    def at_end(self) -> bool:
+        """As they say."""
+        return self.beats.at_end
+
+    @property
+    def counts(self) -> bool:
+        """Where they count rows."""
+        return self.beats.limit > 0
+
+    def dues(self, state: State) -> Ints:
+        """Where they have a clock."""
+        return self.clocks(state).due
 
 
 def parted(core: Core) -> Core:

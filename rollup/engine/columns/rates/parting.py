@@ -52,7 +52,7 @@ def rated_in_context(
     kinds = tuple(map(carried, stream.fields.values()))
     if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
         return _first_of_groups(plan, context, reads, beats, kinds)
-    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
+    window = _window(plan)
     if plan.rate.mode == "snapshot" and window is not None and plan.grouping is None and not plan.total:
         return _content(plan, context, reads, beats, kinds)
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
@@ -74,7 +74,12 @@ def rated_in_context(
     seen = (plan.total and lazy) or (of_groups and plan.rate.mode == "snapshot")
     values = _values(core.inner) if lazy and window is not None and not plan.total else ()
     shows = _shows(plan, by_group)
-    return EachPart(core, kinds, plan.emitted, shows, beats, plan.total, of_groups, lazy, seen, values)
+    return EachPart(core, kinds, plan.emitted, beats, shows, plan.total, of_groups, lazy, seen, values)
+
+
+def _window(plan: Select) -> WindowSpec | None:
+    """The window of the one input."""
+    return plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
 
 
 def _values(inner: object) -> tuple[Expr, ...]:
@@ -132,12 +137,11 @@ def _first_of_groups(
         return "output first by groups with the remove stream"
     if beats.at_end:
         return "output first by groups when terminated"
-    windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-    both = windowed and plan.grouping is None
+    both = _window(plan) is not None and plan.grouping is None
     core = _core(replace(plan, emitted="both") if both else plan, context, reads, True)
     if isinstance(core, str):
         return core
-    return EachFirstOfGroups(core, kinds, plan.emitted, beats.span, beats.limit)
+    return EachFirstOfGroups(core, kinds, plan.emitted, (beats.span, beats.limit))
 
 
 def _parted(inner: object) -> bool:
@@ -149,9 +153,9 @@ def _parted(inner: object) -> bool:
 
 def _against(plan: Select, inner: object, lazy: bool) -> str | None:
     """The first reason against what outputs show."""
-    mode, windowed = plan.rate.mode, isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
+    mode, windowed = plan.rate.mode, _window(plan) is not None
     if not isinstance(inner, Folded):
-        return "output snapshot of one row a row, in a context" if mode == "snapshot" and windowed else None
+        return None
     if mode == "all" and len(inner.keys) > 1 and not inner.by_group:
         return "output all of one row a row by groups"
     if windowed and not plan.total and lazy and mode != "default" and inner.calls:

@@ -155,7 +155,7 @@ class Rated:
         outputs, counts = self._due(counts, before["core"], made, begin, instants)
         rows = self._rows(outputs, made, begin, latest, waiting)
         chosen, stay, now = self._chosen(rows, outputs, before["core"], made, after)
-        chosen = chosen.emitted("new") if self.emitted == "new" else chosen
+        chosen = chosen.emitted(self.emitted)
         columns = self._projected(made, latest, waiting, [chosen.place, stay, now])
         waiting = _table(rows.at(stay), columns(stay))
         latest = _table(rows.at(now), columns(now)) if len(now) else latest

@@ -18,8 +18,8 @@ from rollup.engine.columns.rates.beats import Beats, Clocks
 from rollup.engine.columns.rates.each_content import EachContent
 from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart
-from rollup.engine.columns.rates.firsts import UNITS
 from rollup.engine.columns.rates.of_each import OfEach
+from rollup.engine.columns.rates.units import Units
 from rollup.engine.columns.running.adopting_folds import KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import groups_in, partitioned_state
@@ -76,6 +76,14 @@ class Adopted:
         """What is kept of the outputs of each, by now."""
         return [each.snapshot()[KEPT][1] for each in self.instances]
 
+    def named(self, found: Sequence[Seen]) -> list[Key]:
+        """The groups that are not partitions, by their partitions and keys."""
+        return [(self.numbers[place], *key) for place, key, _ in found if key]
+
+    def placed(self, found: Sequence[Seen], units: dict[Key, int]) -> list[tuple[int, int]]:
+        """The places of partitions with the numbers of the groups."""
+        return [(place, units[self.numbers[place], *key] if key else place) for place, key, _ in found]
+
 
 def _each_part(core: EachPart, own: Adopted) -> State:
     """The partitions with their clocks, what waits for their outputs, and what is there."""
@@ -97,13 +105,12 @@ def _each_part(core: EachPart, own: Adopted) -> State:
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
     wanted = [(own.numbers[place], *key) for place, key, _, _ in waiting if key is not None]
-    wanted += [(own.numbers[place], *key) for place, key, _ in (*before, *now) if key]
-    inner = _inner(core, own, wanted)
+    inner = _inner(core, own, [*wanted, *own.named([*before, *now])])
     units = _units(core, inner)
     tables = [_table(core, found, own.numbers, units) for found in (waiting, latest)]
     if core.values:
         tables = [
-            pa.concat_tables([table, _seen(core, found, own.numbers, units)])
+            pa.concat_tables([table, _seen(core, own.placed(found, units), found)])
             for table, found in zip(tables, (now, before), strict=True)
         ]
     return core.state(inner, _clocks(core.beats, own.outputs), *tables)
@@ -112,10 +119,9 @@ def _each_part(core: EachPart, own: Adopted) -> State:
 def _content(core: EachContent, own: Adopted) -> State:
     """The partitions with their clocks, and the aggregates of their groups."""
     found = _aggregates(core, own)
-    inner = _inner(core, own, [(own.numbers[place], *key) for place, key, _ in found if key])
-    units = _units(core, inner)
-    places = [(place, units[own.numbers[place], *key] if key else place) for place, key, _ in found]
-    return core.state(inner, _clocks(core.beats, own.outputs), core.rows(places, [values for *_, values in found]))
+    inner = _inner(core, own, own.named(found))
+    latest = core.rows(own.placed(found, _units(core, inner)), [values for *_, values in found])
+    return core.state(inner, _clocks(core.beats, own.outputs), latest)
 
 
 def _aggregates(core: EachPart | EachContent, own: Adopted, before: Sequence[Seen] = ()) -> list[Seen]:
@@ -135,10 +141,9 @@ def _aggregates(core: EachPart | EachContent, own: Adopted, before: Sequence[See
     return [*found, *((*each, fold.values(fold.start())) for each in gone)]
 
 
-def _seen(core: EachPart, found: Sequence[Seen], numbers: Sequence[int], units: dict[Key, int]) -> pa.Table:
+def _seen(core: EachPart, places: Sequence[tuple[int, int]], found: Sequence[Seen]) -> pa.Table:
     """Rows that are not shown, of which the values of their groups are seen."""
-    places = [(place, units[numbers[place], *key] if key else place, 1) for place, key, _ in found]
-    return core.rows(places, [None] * len(found), [values for *_, values in found])
+    return core.rows([(*each, 1) for each in places], [None] * len(found), [values for *_, values in found])
 
 
 def _first_of_groups(core: EachFirstOfGroups, own: Adopted) -> State:
@@ -155,7 +160,7 @@ def _first_of_groups(core: EachFirstOfGroups, own: Adopted) -> State:
     for key, (come, left, since) in found:
         for column, value in zip(columns, (True, come, since, left), strict=True):
             column[units[key]] = value
-    return core.state(inner, pa.table(columns, names=UNITS))
+    return core.state(inner, Units.of(columns))
 
 
 def _inner(core: OfEach, own: Adopted, wanted: Sequence[Key]) -> State:

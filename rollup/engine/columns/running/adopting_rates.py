@@ -13,9 +13,10 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.contents import Contents
 from rollup.engine.columns.rates.counts import After, Counts
-from rollup.engine.columns.rates.firsts import UNITS, Firsts
+from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
+from rollup.engine.columns.rates.units import Units
 from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state, table_of
 from rollup.engine.columns.running.adopting_joins import folded_join_state
 from rollup.engine.compiling import compiled_row, predicate
@@ -182,8 +183,7 @@ def _firsts(core: Firsts, kept: Any, outputs: Any, stream: RowType, now: int) ->
     inner, held = _inner(core.core, kept, stream, now, [key for key, _ in units] if core.grouped else [])
     counts = (outputs[Saved.COUNTS][INSERTED], outputs[Saved.COUNTS][REMOVED]) if core.limit else (0, 0)
     columns = [[True] * len(units), *([each[place] for _, each in units] for place in (0, 2, 1))]
-    kinds = (pa.bool_(), pa.int64(), pa.int64(), pa.int64())
-    table = pa.table([pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=UNITS)
+    table = Units.of(columns)
     return core.state(
         inner, Opening(outputs[Saved.OPEN], outputs[Saved.DUE] if core.span else None, *counts), table
     ), held

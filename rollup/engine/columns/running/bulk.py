@@ -35,6 +35,8 @@ _STATELESS = 32
 """From so many events on a statement that keeps nothing is quicker over columns."""
 _STATEFUL = 8
 """From so many events on a statement that is over columns already gets them as one batch."""
+_NO_TIMER = sys.maxsize, Phase.WINDOW
+"""As one that fired behind all."""
 
 
 Stateless = tuple[Varying[Core | Family], tuple[str, ...], tuple[int, ...]]
@@ -384,13 +386,14 @@ class Columns:
             return
         deliveries, runner.deliveries = runner.deliveries, []
         before, order = Place(), -1
+        within = {number: place for begin, end, place in reversed(early) for number in range(begin, end)}
+        timers = iter(fired)
+        end, phase = next(timers, _NO_TIMER)
         for number, each in enumerate(deliveries):
-            of_context = next((place for begin, end, place in early if begin <= number < end), ())
-            if event is None:
-                timer = next((phase for end, phase in fired if number < end), Phase.WINDOW)
-                place = (*timer_place(times, each.at, timer), *of_context)
-            else:
-                place = (2 * event + 1, each.at, *of_context)
+            while number >= end:
+                end, phase = next(timers, _NO_TIMER)
+            place = (2 * event + 1, each.at) if event is not None else timer_place(times, each.at, phase)
+            place = (*place, *within.get(number, ()))
             deployed = self._component.statements.get(each.statement)
             order = max(order if place == before else -1, deployed.order if deployed is not None else -1)
             before = place
