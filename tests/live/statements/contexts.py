@@ -197,5 +197,11 @@ STATEMENTS = {
     "having count(*) < 3 output every 20 msec",
     "there in each": "context C select symbol, price, context.id as i from S#time(20 msec) output snapshot every 15 msec",
     "means there in each": "context G select symbol, volume, avg(price) as a from S#length(3) group by volume output snapshot every 2 events",
+    "first in time of each, all": "context C select symbol, price from S#firsttime(20 msec) output every 10 msec",
+    "first in time that ends": "context I select symbol, sum(price) as s from S#firsttime(15 msec) group by symbol",
+    "while few of each": "context C select irstream symbol, sum(price) as s from S#expr(current_count < 3)",
+    "while they sum": "context D select irstream symbol, price from S#expr(sum(price) < 90) output last every 2 events",
+    "until enough of each": "context G select symbol, sum(price) as s from S#expr_batch(sum(volume) > 4, false) group by symbol",
+    "until the greatest": "context I select irstream symbol, price from S#expr_batch(max(price) > 40) output last every 20 msec",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

@@ -237,6 +237,8 @@ SEVERAL = [
     ["best pairs", "totals of pairs while", "pairs of a clock"],
     ["pairs of batches every", "totals of pairs of batches"],
     ["whether any left", "whether any left in time", "removed"],
+    ["first in time of each, all", "while few of each", "removed"],
+    ["first in time that ends", "until the greatest", "until enough of each"],
     ["asking each", "asking categories", "removed"],
     ["asking of each", "pairs of each", "asking each"],
     ["pairs of hashes", "totals of pairs within", "pairs of a key", "categories of keys"],

@@ -2,7 +2,7 @@
 each behind one another, and through the window of each as if there were no other. Their changes come in one order.
 
 State: as of a window that lets rows out in any order; `apart`, the partitions whose windows hold or note something: number,
-when a row comes or leaves next by itself, notes.
+when a row comes or leaves next by itself, notes, the slots of what a condition asks of the content.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.apart_windows import notes_of, parts_apart
 from rollup.engine.columns.cores.batches import TIMER, Batch
 from rollup.engine.columns.cores.changes import Step
+from rollup.engine.columns.cores.conditions import Condition
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.moving import Going, Moves, Moving, Told, over_parts, staying
 from rollup.engine.columns.cores.moving_loop import NEVER, Parts
@@ -31,14 +32,14 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
-def core(begins, olds, insides, until, since, times, notes, dues, {given}kept, entering, leaving, at, event, come, gone, part):
+def core(begins, olds, insides, until, since, times, notes, dues, {given}{asked}kept, entering, leaving, at, event, come, gone, part):
     n, e, l = 0, 0, 0
 {begin}
     for q in range(len(olds)):
         b, f = begins[q], begins[q + 1]
 {numbered}
         m, c, g, dues[q] = window(
-            olds[q], until[q], since, times[b:f], insides[q], {own}kept[b:f], entering[e:], leaving[l:], at[n:], event[n:],
+            olds[q], until[q], since, times[b:f], insides[q], {own}{own_asked}kept[b:f], entering[e:], leaving[l:], at[n:], event[n:],
             come[n:], gone[n:])
         for j in range(n, n + m):
             come[j], gone[j], part[j] = come[j] + e, gone[j] + l, q
@@ -75,12 +76,15 @@ def text_of(parts: Parts) -> tuple[str, str]:
     """The text of the loop, and what stands before it."""
     named = [(name, p) for p, part in enumerate(parts.parts) for name in part.names]
     marked = [p for p, part in enumerate(parts.parts) if part.keys]
+    asked = {} if parts.condition is None else parts.condition.parameters
     window = parts.text().replace("def core(", "@compiled\ndef window(", 1)
     text = _TEMPLATE.format(
         given="".join(f"{name}{p}, " for name, p in named if name != "note"),
         begin=block([_BEGIN.format(p=p) for p in marked], 1),
         numbered=block([line for p in marked for line in _NUMBERED.strip().format(p=p).splitlines()], 2),
         own="".join(f"{_OWN.get(name, name + '{p}').format(p=p)}, " for name, p in named),
+        asked="".join(f"{name}, " for name in asked),
+        own_asked="".join(f"{name}{own}, " for name, own in asked.items()),
     )
     return text, f"{parts.before}{window}\n\n"
 
@@ -158,16 +162,39 @@ class Apart(Moving):
     def _notes(self) -> tuple[int, ...]:
         return self.parts.parts[0].lines.notes
 
+    @property
+    def _asks(self) -> Condition | None:
+        return self.parts.condition
+
     def start(self, now: int) -> State:
         """No partition."""
         state, nothing = super().start(now), np.empty(0, np.int64)
-        apart = self.noting(nothing, nothing, np.empty((0, len(self._notes)), np.int64))
+        apart = self.noting(nothing, nothing, np.empty((0, len(self._notes)), np.int64), self._slots(0))
         return State({**state.tables, "apart": apart}, state.scalars)
 
-    def noting(self, numbers: Ints, dues: Ints, notes: np.ndarray) -> pa.Table:
+    def _slots(self, count: int) -> list[np.ndarray]:
+        """The slots of the condition for so many partitions, as they begin."""
+        return [] if self._asks is None else [np.zeros(count, slot.dtype) for slot in self._asks.lines.slots]
+
+    def noting(self, numbers: Ints, dues: Ints, notes: np.ndarray, slots: Sequence[np.ndarray]) -> pa.Table:
         """The table of what partitions note."""
         names = ["number", "due", *(f"note{i}" for i in range(len(self._notes)))]
-        return pa.table([numbers, dues, *notes.T], names=names)
+        names += [f"slot{i}" for i in range(len(slots))]
+        return pa.table([numbers, dues, *notes.T, *slots], names=names)
+
+    @property
+    def dates(self) -> bool:
+        """Whether it matters when a partition has begun."""
+        return self.parts.parts[0].open is not None
+
+    def begun(self, state: State, numbers: Ints, at: Ints) -> State:
+        """The state in which partitions with those numbers have begun, and when, where their windows note that."""
+        span = self.parts.parts[0].open
+        if span is None or not len(numbers):
+            return state
+        ends = np.minimum(at, NEVER - span) + span
+        fresh = self.noting(numbers, np.full(len(numbers), NEVER), ends[:, None], ())
+        return State({**state.tables, "apart": pa.concat_tables([state.tables["apart"], fresh])}, state.scalars)
 
     def without(self, state: State, over: Ints, places: int | None) -> tuple[State, Ints]:
         """The state without the partitions that are `over`, which have no further part in it, and the new number of each group; where
@@ -215,7 +242,12 @@ class Apart(Moving):
         numbers = np.array(sorted(notes), np.int64)
         found = [notes_of(self.of_one, self._notes, notes[number]) for number in numbers.tolist()]
         values = np.array(found, np.int64).reshape(len(numbers), len(self._notes))
-        return {"apart": self.noting(numbers, np.full(len(numbers), NEVER), values)}
+        slots = list[np.ndarray]()
+        if self._asks is not None:
+            lines, asked = self._asks.lines, [notes[number]["group"] for number in numbers.tolist()]
+            typed = zip(lines.slots_in(asked), lines.slots, strict=True)
+            slots = [np.array(values, slot.dtype) for values, slot in typed]
+        return {"apart": self.noting(numbers, np.full(len(numbers), NEVER), values, slots)}
 
     def dues(self, state: State) -> tuple[Ints, Ints]:
         """The numbers of the partitions whose windows hold or note something, and when the clock lets something out of each next,
@@ -248,10 +280,14 @@ class Apart(Moving):
         before[old] = known.column("due").to_numpy()
         for place in range(len(self._notes)):
             notes[old, place] = known.column(f"note{place}").to_numpy()
+        slots = self._slots(count)
+        for place, slot in enumerate(slots):
+            slot[old] = known.column(f"slot{place}").to_numpy(zero_copy_only=False)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone, part = (np.empty(2 * total + count, np.int64) for _ in range(5))
         placed = [parted.placed(each) if each.part.by else () for each in told]
-        given = (each for one, places in zip(told, placed, strict=True) for each in parted.given(one, places))
+        given = [each for one, places in zip(told, placed, strict=True) for each in parted.given(one, places)]
+        given += [] if self._asks is None else [*self._asks.given(step.fields, parted.order), *slots]
         bits, dues, (text, helpers) = kept[parted.order], np.empty(count, np.int64), self._through_all
         n, comes, leaves = loop(text, helpers)(
             parted.begins, parted.olds, parted.insides, _until(parted.numbers, step.taken.now, going), going.since,
@@ -264,8 +300,8 @@ class Apart(Moving):
         changes = [each[:n] for each in (at, event, come, gone, part)]
         late = np.where(before < going.since, before, NEVER)
         moves = _in_turn(parted, step, late, changes, entering[:comes], leaving[:leaves], kept)
-        stays = slice(None) if self._notes else np.isin(parted.numbers, self._of_rows(step)[moves.staying])
-        noted = self.noting(parted.numbers[stays], dues[stays], notes[stays])
+        stays = slice(None) if self._notes or slots else np.isin(parted.numbers, self._of_rows(step)[moves.staying])
+        noted = self.noting(parted.numbers[stays], dues[stays], notes[stays], [slot[stays] for slot in slots])
         due = int(dues.min(initial=NEVER))
         return moves, None if due == NEVER else due, {"apart": noted}
 

@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rollup.engine.columns.cores.conditions import condition_of
 from rollup.engine.columns.cores.moving_loop import NEVER, Lines, Part, Parts
 from rollup.engine.columns.cores.moving_windows import parts_alone, parts_of
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
-from rollup.engine.rows.windows.timed import Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 
 
 def _let_out(end: str) -> str:
@@ -60,6 +62,15 @@ else:
 """,
     refuses=True,
 )
+_FIRST_IN_TIME = Lines(
+    enter="""
+if i >= old and t >= note{p}[0]:
+    taken, kept[i] = False, kept[i] & others{p}
+""",
+    notes=(NEVER,),
+    refuses=True,
+)
+"""It notes until when rows come in."""
 _ACCUMULATING = Lines(
     begin="head{p} = 0",
     due="""
@@ -154,14 +165,25 @@ def _beginning(part: Part, origin: int) -> Part:
     return replace(part, lines=replace(part.lines, notes=(origin, *part.lines.notes[1:])))
 
 
+def _by_condition(window: Expressed | ExpressedBatch) -> Part | None:
+    condition = condition_of(window)
+    if condition is None or condition.looks_across:
+        return None
+    lines = Lines("\n".join(condition.begin), "\n".join(condition.enter), alone=True, batches=condition.batches)
+    return Part(lines, condition=condition)
+
+
 _PARTS: dict[type, Callable[[Any], Part | None]] = {
     LengthBatch: lambda window: _alone(_LENGTH, size=window.size),
     FirstLength: lambda window: _alone(_FIRST, size=window.size),
+    FirstTime: lambda window: Part(_FIRST_IN_TIME, open=window.span),
     TimeAccumulating: lambda window: _alone(_ACCUMULATING, span=window.span),
     TimeBatch: _time_batch,
     TimeLengthBatch: lambda window: _alone(_TIME_OR_LENGTH, span=window.span, size=window.size),
     ExternalTime: lambda window: _alone(_EXTERNAL, span=window.span, time=window.time),
     ExternalTimeBatch: _external_batch,
+    Expressed: _by_condition,
+    ExpressedBatch: _by_condition,
 }
 
 
@@ -181,6 +203,8 @@ def notes_of(window: WindowSpec, begin: tuple[int, ...], notes: Mapping[str, Any
         case TimeBatch():
             origin, due = notes["origin"], notes["due"]
             return begin[0] if origin is None else origin, NEVER if due is None else due
+        case FirstTime():
+            return (notes["end"],)
         case TimeLengthBatch():
             return (NEVER if notes["due"] is None else notes["due"],)
         case ExternalTimeBatch(span=span):

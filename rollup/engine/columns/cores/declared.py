@@ -207,11 +207,11 @@ class Lines:
             lines += [body] if at is None else [f"if {asked}:", f"    {body}"]
         return lines
 
-    def prologue(self) -> list[str]:
-        """The lines that make what the loop holds of the rows of the window."""
+    def prologue(self, first: str = "0") -> list[str]:
+        """The lines that make what the loop holds of the rows of the window, from the `first` on."""
         lines = [line for each in self.held for line in each.begin()]
         if self.held:
-            lines += ["for i in range(old):", "    k = codes[i]"]
+            lines += [f"for i in range({first}, old):", "    k = codes[i]"]
         return [*lines, *(f"    {line}" for each in self.held for line in each.enter("i"))]
 
     def forget(self) -> list[str]:

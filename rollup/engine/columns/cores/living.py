@@ -64,7 +64,10 @@ class Living:
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
         first = self.lives.at_first(now)
-        return self.state(self.inner.start(now), first, first.num_rows)
+        inner = self.inner.start(now)
+        if isinstance(self.inner, Apart):
+            inner = self.inner.begun(inner, self._named(first), first.column("begun").to_numpy())
+        return self.state(inner, first, first.num_rows)
 
     @staticmethod
     def state(inner: State, partitions: pa.Table, number: int) -> State:
@@ -165,6 +168,8 @@ class Living:
         taken = self.inner.taken(inner, self._wider(batch, course, numbers))
         if not isinstance(self.inner, Apart):
             return self.inner.made(inner, taken)
+        held = state.tables["partitions"].num_rows
+        inner = self.inner.begun(inner, numbers[held:], course.known.column("begun").to_numpy()[held:])
         order = np.argsort(numbers[over])
         return self.inner.moved(inner, taken, Going(since, (numbers[over][order], until[order])))
 

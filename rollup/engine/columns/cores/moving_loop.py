@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rollup.engine.columns.cores.conditions import Condition
 from rollup.engine.columns.cores.stamps import Stamp
 from rollup.engine.columns.loops import block
 from rollup.engine.expressions import Expr
@@ -76,7 +77,8 @@ class Lines:
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
     `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row
-    leaves); and by a `time` that they carry (`stamps`).
+    leaves); and by a `time` that they carry (`stamps`). `condition`: what it asks of its content.
+    `open`: for how long from the beginning of the partition it takes rows, whose end is its note.
     """
 
     lines: Lines
@@ -86,6 +88,8 @@ class Part:
     descending: tuple[bool, ...] = ()
     stamp: Stamp | None = None
     time: Expr | None = None
+    condition: Condition | None = None
+    open: int | None = None
 
     @property
     def late(self) -> bool:
@@ -147,6 +151,11 @@ class Parts:
         return self.parts[0].stamp
 
     @property
+    def condition(self) -> Condition | None:
+        """What the window asks of its content, if it goes by that."""
+        return self.parts[0].condition
+
+    @property
     def before(self) -> str:
         """What stands before the loop."""
         return "".join(dict.fromkeys(part.lines.before for part in self.parts))
@@ -155,6 +164,7 @@ class Parts:
         """The text of the loop."""
         lines = [part.lines for part in self.parts]
         names = [f"{name}{p}" for p, part in enumerate(self.parts) for name in part.names]
+        names += [] if self.condition is None else self.condition.parameters
         return _TEMPLATE.format(
             given="".join(f"{name}, " for name in names),
             never=NEVER,

@@ -65,7 +65,12 @@ class Partitioned:
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
-        return self.state(self.inner.start(now), self.division.start())
+        known = self.division.start()
+        return self.state(self._begun(self.inner.start(now), 0, np.full(self.division.count(known), now)), known)
+
+    def _begun(self, inner: State, first: int, at: Ints) -> State:
+        """The state of the other statement in which the partitions from the `first` on have begun at those instants."""
+        return self.inner.begun(inner, first + np.arange(len(at)), at) if isinstance(self.inner, Apart) else inner
 
     @staticmethod
     def state(inner: State, known: pa.Array) -> State:
@@ -86,7 +91,7 @@ class Partitioned:
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, and so those that leave at an instant."""
         taken, wider, places, known = self._divided(state, batch)
-        after, made = self._made(state.held()["core"], wider)
+        after, made = self._made(self._opened(state, wider), wider)
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
@@ -105,7 +110,7 @@ class Partitioned:
     ) -> tuple[State, Parts]:
         """The same, of which nothing is shown yet; `late`: what windows let out is."""
         taken, wider, places, known = self._divided(state, batch)
-        after, made = self._made(state.held()["core"], wider, late is not None)
+        after, made = self._made(self._opened(state, wider), wider, late is not None)
         after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
         event = made.taken.places if places is None else places[made.taken.places]
         own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
@@ -156,7 +161,16 @@ class Partitioned:
 
     def opened(self, state: State, batch: Batch) -> State:
         """The state in which the partitions of some events have begun, which their statement has not had."""
-        return self.state(state.held()["core"], self._divided(state, batch)[-1])
+        _, wider, _, known = self._divided(state, batch)
+        return self.state(self._opened(state, wider), known)
+
+    def _opened(self, state: State, wider: Batch) -> State:
+        """The state of the other statement in which the partitions of some events have begun."""
+        inner = state.held()["core"]
+        if not isinstance(self.inner, Apart) or not self.inner.dates:
+            return inner
+        known, division = self.known(state), self._division_of(wider)
+        return self._begun(inner, division.count(known), wider.times[division.begins(known, wider)])
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether no pattern of a partition can have too many partial matches."""
@@ -229,6 +243,8 @@ def partitioned(
     inner = by_partition(plan, input, wider, by_itself)
     if isinstance(inner, str):
         return inner
+    if isinstance(inner, Apart) and inner.dates and len(context.levels) > 1:
+        return "a window from when a partition began, in a context of several levels"
     projection, used = (
         Seeing(whole_columns(plan.projection, type), inner, len(type.fields) + 1).projection,
         shown(plan.projection),

@@ -29,9 +29,12 @@ from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
 from rollup.engine.rows.windows.counted import FirstLength, Length
+from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.external import ExternalTime
-from rollup.engine.rows.windows.timed import Time, TimeAccumulating
+from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
 from rollup.engine.types import INT, RowType
+
+_IN_ORDER = Union, Length, Time, ExternalTime, TimeAccumulating, Expressed, FirstLength, FirstTime
 
 
 def rated_in_context(
@@ -126,7 +129,7 @@ def _as_they_came(window: WindowSpec) -> bool:
     """Whether the rows of a window stand as they came, one by one."""
     if isinstance(window, Intersection):
         return _as_they_came(window.parts[0])
-    return isinstance(window, Union | Length | Time | ExternalTime | TimeAccumulating | FirstLength)
+    return isinstance(window, _IN_ORDER)
 
 
 def _first_of_groups(

@@ -130,7 +130,7 @@ def held_apart(window: WindowSpec, kept: Sequence[Any], now: int) -> Held:
     waiting = [each for held in found.values() for each in held.stamped[held.come :]]
     bits = np.concatenate([_NOTHING, *(held.bits for held in found.values())])
     leaves = np.concatenate([_NOTHING, *(held.leaves for held in found.values())])
-    noted = {number: held.notes for number, held in found.items()}
+    noted = {number: {**held.notes, "group": held.group} for number, held in found.items()}
     return Held([*come, *waiting], len(come), bits=bits, leaves=leaves, apart=noted)
 
 

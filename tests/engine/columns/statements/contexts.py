@@ -80,6 +80,13 @@ EACH = [
     "context G select prev(2, id) as i, prevtail(price) as t, prevcount(price) as n from S(price > 10)#length(3) "
     "where prev(1, volume) > 0",
     "context K select *, prev(1, price) as p from S#length(3) having prev(1, price) < 50",
+    "context C select irstream symbol, price from S#firsttime(20 msec)",
+    "context H select context.id as i, symbol, sum(price) as s from S#firsttime(30 msec) group by symbol",
+    "context P select context.id as i, count(*) as n from S(price > 10)#firsttime(40 msec) where volume > 0",
+    "context C select irstream price, sum(price) as s from S#expr(current_count < 3)",
+    "context K select sum(price) as s, context.key2 as v from S#expr(newest_event.price >= oldest_event.price and avg(price) < 60)",
+    "context G select irstream symbol, max(price) as m from S#expr_batch(sum(volume) > 4, false) group by symbol",
+    "context C select irstream symbol, price from S#expr_batch(newest_timestamp - oldest_timestamp > 20)",
 ]
 LIVING = [
     "context Y select sum(price) as s, count(*) as n from S output snapshot when terminated",
@@ -99,6 +106,10 @@ LIVING = [
     "context T select context.name as m, context.id as i, sum(volume) as v from S output last when terminated",
     "context U select context.s.id as i, stddev(price) as p from S(symbol = context.s.symbol, id = context.s.id)",
     "context W select context.id as i, context.s.price as p, symbol, sum(price) as s from S group by symbol",
+    "context V select irstream symbol, count(*) as n from S#firsttime(15 msec)",
+    "context D select sum(price) as s from S#firsttime(10 msec) output snapshot when terminated",
+    "context T select irstream symbol, sum(price) as s from S#expr(sum(price) < 100)",
+    "context I select irstream volume, count(*) as n from S#expr_batch(current_count >= 2) group by volume",
 ]
 RATED = [
     "context C select irstream symbol, price from S output last every 20 msec",
@@ -132,4 +143,18 @@ RATED = [
     "context H select symbol, id, sum(id) as s from S#ext_timed(current_timestamp(), 20 msec) where volume > 0 group by symbol "
     "having sum(id) > 1 output snapshot every 3 events",
     "context I select irstream symbol, count(*) as n from S#length(3)#time(20 msec) output snapshot every 20 msec and when terminated",
+    "context C select irstream symbol, price from S#firsttime(20 msec) output every 3 events",
+    "context G select symbol, avg(price) as a from S(price > 0)#firsttime(20 msec) where volume > 0 group by symbol "
+    "output last every 20 msec",
+    "context P select context.id as i, price, count(*) as n from S#firsttime(30 msec) output snapshot every 7 msec",
+    "context I select symbol, sum(price) as s from S#firsttime(20 msec) group by symbol output every 20 msec and when terminated",
+    "context C select irstream symbol, price from S#expr(current_count < 3) output last every 20 msec",
+    "context G select volume, sum(price) as s from S#expr(newest_timestamp - oldest_timestamp < 20) group by volume "
+    "output every 3 events",
+    "context H select symbol, avg(price) as a from S#expr(sum(price) < 100) output snapshot every 7 msec",
+    "context D select irstream id, count(*) as n from S#expr(max(volume) < 5) output every 20 msec and when terminated",
+    "context C select count(*) as n, sum(price) as s from S#expr_batch(sum(volume) > 4) output last every 3 events",
+    "context P select irstream symbol, price from S#expr_batch(current_count >= 3, false) output all every 20 msec",
+    "context T select symbol, sum(price) as s from S(id >= 0)#expr_batch(max(price) > 40 or expired_count > 2) group by symbol "
+    "output first every 2 events",
 ]

@@ -253,6 +253,9 @@ EMPTYING = [
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 IN_ONE = [
+    "select sum(price) from S#expr(current_count < 3) output every 2 events",
+    "select sum(price) as s from S#expr_batch(current_count >= 3) output every 2 events",
+    "select symbol, sum(price) as s from S#firsttime(20 msec) group by symbol output every 3 events",
     "select symbol, avg(price) as a from S#length(3) output snapshot every 20 msec",
     "select symbol, price from S#length(3)#unique(volume) output snapshot every 3 events",
     "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec",

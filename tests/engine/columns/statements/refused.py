@@ -77,7 +77,7 @@ REFUSED = {
     "select sum(price) from S#expr(newest_event.id - oldest_event.id < 3)": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr(newest_event.id < avg(price))": "a window by a condition that no loop can ask",
     "select sum(price) from S#expr_batch(current_timestamp > 3)": "a window by a condition that no loop can ask",
-    "select sum(price) from S#expr(current_count < 3) output every 2 events": "aggregates of such a window that an output works out",
+    "select sum(price) from S#expr(median(price) < 3) output every 2 events": "aggregates of such a window that an output works out",
     "select sum(price) from S#time(9223372036854775000 msec)": "a span of more than 62 bits",
     "select sum(price) from S output last every 9223372036854775 sec": "a span of more than 62 bits",
     "select sum(price) from S#ext_timed(price, 3 msec)": "a window by a time that is a double",
@@ -85,6 +85,10 @@ REFUSED = {
     "select size, symbol from S#length(3)#size(symbol)": "lastever of string",
     "select size from S#length(3)#size output every 3 events": "an input that is not a plain stream",
     "context C select size from S#length(3)#size": "the window Derived in a context",
+    "context N select sum(price) as s from S#firsttime(20 msec)": (
+        "a window from when a partition began, in a context of several levels"
+    ),
+    "context C select sum(price) as s from S#expr(median(price) < 5)": "the window Expressed in a context",
     "select sum(price) from S#timetolive(id + 1)": "+ of whole numbers",
     "select sum(price) from S#timetolive(current_timestamp - volume)": "- of whole numbers",
     "select sum(price) from S#time_order(price, 3 msec)": "a window by a time that is a double",
@@ -328,7 +332,7 @@ REFUSED = {
     "context C select a.price from S#length(2) as a, S#length(3) as b, S#length(1) as c where a.id = b.id": (
         "a join of more than two, or with what is not a plain stream"
     ),
-    "select sum(price) as s from S#expr_batch(current_count >= 3) output every 2 events": (
+    "select sum(price) as s from S#expr_batch(median(price) > 3) output every 2 events": (
         "aggregates of batches that an output works out"
     ),
     "select sum(price) as s from S#groupwin(symbol)#time(10) output every 2 events": (
