@@ -160,11 +160,12 @@ class Known:
     @cached_property
     def there(self) -> There:
         """Which rows are there when."""
-        outputs, base = self.outputs, self._unit * self._most
+        outputs, (unit, named) = self.outputs, self._in_turn
+        base = unit * self._most
         held = np.arange(len(base)) < self.since
         key = base + 2 * self._place + np.where(held, 0, 1)
         order = np.argsort(key, kind="stable")
-        key, unit = key[order], self._unit[order]
+        key, unit = key[order], unit[order]
         ends = np.flatnonzero(np.diff(unit, append=LONG_MIN)) if len(unit) else np.empty(0, np.int64)
         units, parts = unit[ends], self.part[order[ends]]
         output, which = equals(outputs.part, parts)
@@ -175,7 +176,23 @@ class Known:
         before = np.where((shown >= 0) & (unit[shown] == units), order[shown], -1) if len(unit) else shown
         lives = self.parts.alive[parts] & (units >= 0)
         now = order[np.searchsorted(key, until + 1, "right") - 1]
-        return There(order[at[known]], unit[at[known]], output[known], now[lives], before[lives])
+        return There(order[at[known]], named[unit[at[known]]], output[known], now[lives], before[lives])
+
+    @cached_property
+    def _in_turn(self) -> tuple[Ints, Ints]:
+        """The group of each row by numbers in the order in which their first rows came, which is another than that of the groups
+        where a window holds rows back; and the group of each such number. What is of none stays so.
+        """
+        unit = self._unit
+        first = np.full(int(unit.max(initial=-1)) + 1, len(unit))
+        there = np.flatnonzero(unit >= 0)
+        first[unit[there[::-1]]] = there[::-1]
+        named = np.argsort(first, kind="stable")
+        numbers = np.empty(len(first), np.int64)
+        numbers[named] = np.arange(len(first))
+        found = unit.copy()
+        found[there] = numbers[unit[there]]
+        return found, np.append(named, -1)
 
     @cached_property
     def _most(self) -> int:

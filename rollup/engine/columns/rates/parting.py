@@ -164,7 +164,7 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
     if windowed and not plan.total and lazy and mode != "default" and inner.calls:
         return "aggregates by groups over a window that an output works out in order, in a context"
     if windowed and inner.window is not None and not plan.total:
-        if mode == "snapshot" or (mode == "all" and inner.by_group):
+        if mode == "snapshot":
             return f"output {mode} by groups or of one row a row over a window, in a context"
         if inner.forgets and inner.lines.ever:
             return "aggregates of all that ever came by groups, which an output may show when they have emptied"

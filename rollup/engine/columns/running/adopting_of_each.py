@@ -104,7 +104,7 @@ def _each_part(core: EachPart, own: Adopted) -> State:
     latest = [(place, None, out, 1) for place, out in enumerate(shown)]
     if core.of_groups and core.shows == "there":
         latest = [found for place, each in enumerate(instances) for found in _groups(place, each)]
-    wanted = [(own.numbers[place], *key) for place, key, _, _ in waiting if key is not None]
+    wanted = [(own.numbers[place], *key) for place, key, _, _ in (*waiting, *latest) if key is not None]
     inner = _inner(core, own, [*wanted, *own.named([*before, *now])])
     units = _units(core, inner)
     tables = [_table(core, found, own.numbers, units) for found in (waiting, latest)]
