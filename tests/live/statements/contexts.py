@@ -203,5 +203,13 @@ STATEMENTS = {
     "while they sum": "context D select irstream symbol, price from S#expr(sum(price) < 90) output last every 2 events",
     "until enough of each": "context G select symbol, sum(price) as s from S#expr_batch(sum(volume) > 4, false) group by symbol",
     "until the greatest": "context I select irstream symbol, price from S#expr_batch(max(price) > 40) output last every 20 msec",
+    "all groups of each": "context C select volume, sum(price) as s from S#length(3) group by volume output all every 15 msec",
+    "all groups that end": "context D select volume, count(*) as n from S#firstunique(symbol) group by volume output all every 2 events",
+    "groups there in time": "context C select volume, sum(price) as s from S#time(20 msec) group by volume output snapshot every 10 msec",
+    "newest there": "context I select volume, avg(price) as a from S#unique(volume) output snapshot every 10 msec",
+    "newest there of keys": "context C select symbol, price from S#groupwin(volume)#length(2) output snapshot every 2 events",
+    "sorted there": "context G select symbol, volume, count(*) as n from S#sort(2, price) output snapshot every 15 msec",
+    "ordered there": "context H select symbol, price from S(volume >= 0)#time_order(current_timestamp() + volume, 15 msec) "
+    "output snapshot every 10 msec",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

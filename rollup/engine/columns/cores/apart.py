@@ -8,7 +8,7 @@ when a row comes or leaves next by itself, notes, the slots of what a condition 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -300,6 +300,7 @@ class Apart(Moving):
         changes = [each[:n] for each in (at, event, come, gone, part)]
         late = np.where(before < going.since, before, NEVER)
         moves = _in_turn(parted, step, late, changes, entering[:comes], leaving[:leaves], kept)
+        moves = replace(moves, turn=() if self.parts.together == "any" else told[0].turn)
         stays = slice(None) if self._notes or slots else np.isin(parted.numbers, self._of_rows(step)[moves.staying])
         noted = self.noting(parted.numbers[stays], dues[stays], notes[stays], [slot[stays] for slot in slots])
         due = int(dues.min(initial=NEVER))

@@ -47,12 +47,13 @@ M = TypeVar("M", bound="Moving")
 
 @dataclass(frozen=True)
 class Moves(Changes):
-    """The same of rows in any order; and what stays."""
+    """The same of rows in any order; and what stays. `turn`: the numbers of `standing`."""
 
     entering: Ints
     leaving: Ints
     staying: Ints
     inside: int
+    turn: tuple[Ints, ...] = ()
 
     @property
     def listed(self) -> tuple[Ints, ...]:
@@ -67,7 +68,12 @@ class Moves(Changes):
         some = np.flatnonzero(np.logical_or(*(np.diff(each, prepend=0) > 0 for each in after)))
         comes, leaves = (each[some] for each in after)
         listed = self.entering[come], self.leaving[gone]
-        return Moves(self.at[some], self.event[some], comes, leaves, *listed, self.staying, self.inside)
+        return Moves(self.at[some], self.event[some], comes, leaves, *listed, self.staying, self.inside, self.turn)
+
+    @property
+    def standing(self) -> tuple[Ints, ...]:
+        """By what rows stand in the window."""
+        return self.turn
 
     def counts(self, old: int, passes: np.ndarray | None = None) -> tuple[Ints, Ints]:
         """How many rows come with each change and how many leave."""
@@ -102,6 +108,16 @@ class Told:
         found += [self.placed, self.held] if self.part.placed else []
         found += [self.leaves] if self.part.stamp else []
         return [*found, *([self.stamps] if self.part.time else [])]
+
+    @property
+    def turn(self) -> tuple[Ints, ...]:
+        """By which numbers the rows stand in the window, of which the last counts most, where it puts them in order."""
+        if self.part.stamp is not None:
+            return (self.leaves,)
+        if not self.part.by:
+            return ()
+        rows = np.arange(len(self.rank))
+        return (rows if self.part.late else ~rows, *self.rank.T[::-1])
 
 
 @dataclass(frozen=True)

@@ -115,8 +115,8 @@ class Pace:
 @dataclass(frozen=True)
 class Moves:
     """The changes of an input that made some rows, in order: the instant of each, the place among those taken of the event
-    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `listed`: as of
-    the window's changes.
+    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `listed`,
+    `standing`: as of the window's changes.
     """
 
     at: Ints
@@ -125,6 +125,7 @@ class Moves:
     left: Ints
     of_rows: Ints
     listed: tuple[Ints, ...] = ()
+    standing: tuple[Ints, ...] = ()
 
 
 @dataclass(frozen=True)

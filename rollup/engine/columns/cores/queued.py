@@ -191,7 +191,7 @@ class Queued(Folded):
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
         counts = changes.counts(step.old, passes)
-        moves = Moves(changes.at, changes.event, *counts, change, changes.listed)
+        moves = Moves(changes.at, changes.event, *counts, change, changes.listed, changes.standing)
         at, event = changes.at[change], changes.event[change]
         seen = [*columns, *made]
         found = Made(step.taken, at, event, seen, signs, group, codes=counted, moves=moves, fields=step.fields)

@@ -1,4 +1,5 @@
-"""`output snapshot` of the rows that the window of each partition holds, as they came, with the aggregates of then.
+"""`output snapshot` of the rows that the window of each partition holds, as they came, with the aggregates of then; or of their
+groups, as the first row of each came.
 
 State: that of the core; `clocks`, of each partition; `latest`, the aggregates of each group as they are now.
 """
@@ -6,7 +7,7 @@ State: that of the core; `clocks`, of each partition; `latest`, the aggregates o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts, partitions_of
 from rollup.engine.columns.cores.projecting import projected
-from rollup.engine.columns.evaluate import arrow, flags, passing, plain
+from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints, spans
 from rollup.engine.columns.rates.beats import Clocks, Outputs
 from rollup.engine.columns.rates.choosing import Rows
@@ -29,19 +32,24 @@ from rollup.engine.state import State
 
 @dataclass(frozen=True)
 class EachContent(ByBeats):
-    """Outputs that show what is in the windows; `values`: the aggregates, as the rows of the core have them."""
+    """Outputs that show what is in the windows; `values`: the aggregates, as the rows of the core have them; `keys`: by which rows
+    stand in the window of a partition, as these came first ever.
+    """
 
     values: tuple[Expr, ...]
+    keys: tuple[Expr, ...]
+    codes: KeyCodes = field(default_factory=KeyCodes, compare=False, repr=False)
 
     def start(self, now: int) -> State:
         """Nothing is held, and no clock runs."""
-        state = self.state(self.core.start(now), Clocks.none(), self.rows([], []))
+        state = self.state(self.core.start(now), Clocks.none(), self.rows([], []), self.known([], []))
         return self.step(state, Batch.nothing(self.kinds, now))[0]
 
     @staticmethod
-    def state(core: State, clocks: Clocks, latest: pa.Table) -> State:
-        """The state of the whole."""
+    def state(core: State, clocks: Clocks, latest: pa.Table, known: pa.Array | None) -> State:
+        """The state of the whole; `known`: the keys that have come, where rows stand by these."""
         own = {"clocks": pa.table(vars(clocks)), "latest": latest}
+        own |= {} if known is None else {"keys": pa.table([known], names=["key"])}
         return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
 
     def rows(self, places: Sequence[tuple[int, int]], values: Sequence[Sequence[Any]]) -> pa.Table:
@@ -50,6 +58,32 @@ class EachContent(ByBeats):
         part, unit = (np.array([place[i] for place in places], np.int64) for i in range(2))
         ones = np.ones(len(places), np.int8)
         return table_of(Rows(part, unit, ones, ones > 0), part, columns)
+
+    def known(self, part: Sequence[int], keys: Sequence[Sequence[Any]]) -> pa.Array | None:
+        """Keys of partitions, as they came; None where it does not matter."""
+        columns = [pa.array([key[i] for key in keys], arrow(each.type)) for i, each in enumerate(self.keys)]
+        return self._struct(pa.array(part, pa.int64()), columns) if self.keys else None
+
+    @staticmethod
+    def _struct(part: pa.Array, columns: Sequence[pa.Array]) -> pa.StructArray:
+        return pa.StructArray.from_arrays([part, *columns], ["part", *(f"key{i}" for i in range(len(columns)))])
+
+    def _standing(self, state: State, parts: Parts, part: Ints) -> tuple[tuple[Ints, ...], pa.Array | None]:
+        """By which numbers rows stand, and the keys that have come then."""
+        made = parts.made
+        if not self.keys:
+            return () if made.moves is None else made.moves.standing, None
+        columns = [plain(evaluate(key, made.fields, len(part))) for key in self.keys]
+        codes, known = self.codes.codes(
+            whole(state.tables["keys"].column("key")), self._struct(pa.array(part), columns)
+        )
+        if not parts.alive.all():
+            own, *columns = known.flatten()
+            lives = pa.array(parts.alive[own.to_numpy()])
+            places = np.cumsum(parts.alive) - 1
+            kept = [each.filter(lives) for each in (pa.array(places[own.to_numpy()]), *columns)]
+            known = self._struct(kept[0], kept[1:])
+        return (codes,), known
 
     def shown(
         self, state: State, batch: Batch, until: int | None, dues: Dues | None = None, late: Late | None = None
@@ -60,7 +94,11 @@ class EachContent(ByBeats):
         outputs, then = self.beats.outputs(clocks.grown(parts.count), parts, until, dues)
         known = Known(Projection(self.values), parts, outputs, latest, latest.slice(0, 0), False)
         part = partitions_of(parts.made, parts.named)
-        row, output = _held(parts, outputs, part, self._come(before, parts))
+        standing, keys = self._standing(state, parts, part)
+        row, output = _held(parts, outputs, part, self._come(before, parts), standing)
+        if self._of_groups:
+            assert parts.made.codes is not None
+            row, output = _first_of_each(parts.made.codes, row, output)
         if self.emitted == "old":  # what is there has not left
             row, output = row[:0], output[:0]
         found = self._output(known, part[row], row, output)
@@ -68,7 +106,12 @@ class EachContent(ByBeats):
             now, rows = known.there.now, core.held()["core"].tables["groups"].column("rows").to_numpy()
             latest = known.table(now, known.columns([now]))
             latest = latest.filter(pa.array(rows[latest["unit"].to_numpy()] > 0))
-        return self.state(core, then.where(parts.alive), latest), found
+        return self.state(core, then.where(parts.alive), latest, keys), found
+
+    @property
+    def _of_groups(self) -> bool:
+        """Whether a row stands for a group."""
+        return isinstance(self.core.inner, Folded) and self.core.inner.by_group
 
     def _come(self, before: State, parts: Parts) -> Ints:
         """The rows that were in windows before the step and are seen."""
@@ -82,6 +125,9 @@ class EachContent(ByBeats):
         """Some rows of the windows, each at an output, with the aggregates of then."""
         parts, made = known.parts, known.parts.made
         columns = [each.take(pa.array(row)) for each in made.fields]
+        if self._of_groups:
+            assert isinstance(self.core.inner, Folded)
+            columns = [evaluate(key, columns, len(row)) for key in self.core.inner.keys]
         if self.values:
             assert made.codes is not None
             places = known.there.of(output, part if parts.group is None else made.codes[row])
@@ -94,8 +140,15 @@ class EachContent(ByBeats):
         return self.of_outputs(known.outputs, output, shown, parts)
 
 
-def _held(parts: Parts, outputs: Outputs, part: Ints, come: Ints) -> tuple[Ints, Ints]:
-    """Which rows are in a window at which output, as they came; those of `come` were before the step."""
+def _first_of_each(group: Ints, row: Ints, output: Ints) -> tuple[Ints, Ints]:
+    """Of rows at outputs the first of each group."""
+    key = output * (int(group.max(initial=0)) + 1) + group[row]
+    first = np.sort(np.unique(key, return_index=True)[1])
+    return row[first], output[first]
+
+
+def _held(parts: Parts, outputs: Outputs, part: Ints, come: Ints, standing: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Which rows are in a window at which output, as they stand there; those of `come` were before the step."""
     moves = parts.made.moves
     assert moves is not None
     entering, leaving = moves.listed
@@ -108,5 +161,5 @@ def _held(parts: Parts, outputs: Outputs, part: Ints, come: Ints) -> tuple[Ints,
     output = outputs.numbered(parts.alive)[spans(np.where(counts > 0, begin, 0), counts)]
     shown = output < len(outputs.at)
     row, output = row[shown], output[shown]
-    order = np.lexsort((row, output))
+    order = np.lexsort((row, *(each[row] for each in standing), output))
     return row[order], output[order]

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.contexts import in_context
-from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.covering import first
+from rollup.engine.columns.cores.folded import Folded, unkeyed
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -28,13 +29,17 @@ from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
-from rollup.engine.rows.windows.counted import FirstLength, Length
+from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length
 from rollup.engine.rows.windows.expressed import Expressed
-from rollup.engine.rows.windows.external import ExternalTime
+from rollup.engine.rows.windows.external import ExternalTime, TimeOrder
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.ranked import Ranked, Sorted
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
 from rollup.engine.types import INT, RowType
 
-_IN_ORDER = Union, Length, Time, ExternalTime, TimeAccumulating, Expressed, FirstLength, FirstTime
+_IN_ORDER = (
+    Union, Length, Time, ExternalTime, TimeAccumulating, Expressed, FirstLength, FirstTime, Unique, TimeOrder, Sorted, Ranked,
+)  # fmt: skip
 
 
 def rated_in_context(
@@ -56,7 +61,8 @@ def rated_in_context(
     if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
         return _first_of_groups(plan, context, reads, beats, kinds)
     window = _window(plan)
-    if plan.rate.mode == "snapshot" and window is not None and plan.grouping is None and not plan.total:
+    stays = isinstance(window, KeepAll) and plan.grouping is not None  # then groups are there as they came
+    if plan.rate.mode == "snapshot" and window is not None and not (stays or plan.total):
         return _content(plan, context, reads, beats, kinds)
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     # Where a group is seen as it was at the last output, all that changes it must make a row.
@@ -120,16 +126,26 @@ def _content(
     if isinstance(core, str):
         return core
     inner = core.inner
-    if not isinstance(inner, Apart) or not _as_they_came(inner.of_one):
-        return "output snapshot of one row a row over a window whose rows stand otherwise than they came, in a context"
-    return EachContent(core, kinds, plan.emitted, beats, _values(inner))
+    keys = _stands_by(inner.of_one) if isinstance(inner, Apart) else None
+    if keys is None:
+        return "output snapshot over a window of batches or an intersection by keys, in a context"
+    reason = first(map(unkeyed, keys))
+    return reason or EachContent(core, kinds, plan.emitted, beats, _values(inner), keys)
 
 
-def _as_they_came(window: WindowSpec) -> bool:
-    """Whether the rows of a window stand as they came, one by one."""
-    if isinstance(window, Intersection):
-        return _as_they_came(window.parts[0])
-    return isinstance(window, _IN_ORDER)
+def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
+    """The keys by which the rows of a window stand, as these came first ever; none where they stand as they came, or as the
+    window puts them in order; None: they stand otherwise.
+    """
+    match window:
+        case Intersection(parts):  # a key of which others have let the rows out stands anew
+            return None if _stands_by(parts[0]) else _stands_by(parts[0])
+        case Unique(key, first=False):
+            return key
+        case Grouped(key, Length()):
+            return key
+        case _:
+            return () if isinstance(window, _IN_ORDER) else None
 
 
 def _first_of_groups(
@@ -163,11 +179,8 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
         return "output all of one row a row by groups"
     if windowed and not plan.total and lazy and mode != "default" and inner.calls:
         return "aggregates by groups over a window that an output works out in order, in a context"
-    if windowed and inner.window is not None and not plan.total:
-        if mode == "snapshot":
-            return f"output {mode} by groups or of one row a row over a window, in a context"
-        if inner.forgets and inner.lines.ever:
-            return "aggregates of all that ever came by groups, which an output may show when they have emptied"
+    if windowed and inner.window is not None and not plan.total and inner.forgets and inner.lines.ever:
+        return "aggregates of all that ever came by groups, which an output may show when they have emptied"
     return None
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.living import Living
@@ -20,15 +21,17 @@ from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
 from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.units import Units
-from rollup.engine.columns.running.adopting_folds import KEPT
+from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import groups_in, partitioned_state
+from rollup.engine.compiling import compiled_row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.selects.pergroup import PerGroup
 from rollup.engine.rows.selects.projecting import Out
 from rollup.engine.rows.selects.rates import INSERTED, REMOVED, Saved
+from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 
 Key = tuple[Any, ...]
@@ -121,7 +124,22 @@ def _content(core: EachContent, own: Adopted) -> State:
     found = _aggregates(core, own)
     inner = _inner(core, own, own.named(found))
     latest = core.rows(own.placed(found, _units(core, inner)), [values for *_, values in found])
-    return core.state(inner, _clocks(core.beats, own.outputs), latest)
+    keys = list(_standing(core, own)) if core.keys else []
+    known = core.known([place for place, _ in keys], [key for _, key in keys])
+    return core.state(inner, _clocks(core.beats, own.outputs), latest, known)
+
+
+def _standing(core: EachContent, own: Adopted) -> Iterator[tuple[int, Key]]:
+    """The keys of the windows of partitions, as they came."""
+    inner = core.core.inner
+    assert isinstance(inner, Apart)
+    told_by = compiled_row(core.keys)
+    for place, each in enumerate(own.instances):
+        kept = each.snapshot()[INPUTS][0][0] or ()
+        if isinstance(inner.of_one, Grouped):
+            yield from ((place, tuple(key)) for key, _ in kept)
+        else:
+            yield from ((place, told_by((row,), (), None)) for row in kept)
 
 
 def _aggregates(core: EachPart | EachContent, own: Adopted, before: Sequence[Seen] = ()) -> list[Seen]:

@@ -66,6 +66,11 @@ def inner_of(core: Core, state: State) -> State:
     return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed | OfEach) else state
 
 
+def around(core: Core, state: State, inner: State) -> State:
+    """The state of a core with another one of what makes the rows."""
+    return state.instead({"core": inner}) if inner_of(core, state) is not state else inner
+
+
 def _due(core: Core, state: State) -> int | None:
     match core:
         case Recalling(window=None):

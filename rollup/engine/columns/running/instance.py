@@ -27,7 +27,7 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.of_each import OfEach, parted
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_lives import handed_back
-from rollup.engine.columns.running.clocks import dues, inner_of, late
+from rollup.engine.columns.running.clocks import around, dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
 from rollup.engine.columns.running.showing import contents, settled
 from rollup.engine.columns.running.varying import Varying
@@ -67,10 +67,11 @@ class Opening:
         (place,) = inputs
         if isinstance(self._core, Partitioned):
             batch = instance.batch(place, row)
-            if not self._core.opens(inner_of(instance.core, instance.state), batch):
+            inner = inner_of(instance.core, instance.state)
+            if not self._core.opens(inner, batch):
                 return
             if not instance.roomy(batch):  # it has begun, be it that the event is refused
-                instance.state = self._core.opened(instance.state, batch)
+                instance.state = around(instance.core, instance.state, self._core.opened(inner, batch))
         tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
 
 

@@ -144,6 +144,21 @@ RATED = [
     "having sum(id) > 1 output snapshot every 3 events",
     "context I select irstream symbol, count(*) as n from S#length(3)#time(20 msec) output snapshot every 20 msec and when terminated",
     "context C select irstream symbol, price from S#firsttime(20 msec) output every 3 events",
+    "context C select volume, sum(price) as s from S#length(3) group by volume output all every 20 msec",
+    "context G select symbol, sum(price) as s, context.label as l from S#firstunique(volume) group by symbol output all every 3 events",
+    "context T select volume, count(*) as n from S#groupwin(volume)#length_batch(2) group by volume "
+    "output all every 7 msec and when terminated",
+    "context C select volume, sum(price) as s, context.key1 as k from S#time(20 msec) group by volume output snapshot every 7 msec",
+    "context I select symbol, count(*) as n from S#length(3)#unique(volume) group by symbol having count(*) < 3 "
+    "output snapshot every 3 events",
+    "context G select symbol, count(*) as m from S#keepall group by symbol output snapshot every 20 msec",
+    "context C select symbol, volume, sum(price) as s from S#unique(volume) output snapshot every 20 msec",
+    "context D select volume, price from S#groupwin(volume)#length(2) output snapshot every 7 msec",
+    "context H select symbol, price from S#sort(2, price desc) output snapshot every 3 events",
+    "context P select volume, sum(price) as s from S#rank(symbol, 2, price) group by volume output snapshot every 20 msec",
+    "context G select symbol, id, avg(price) as a from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) "
+    "output snapshot every 7 msec",
+    "context C select symbol, id from S#sort(2, price)#length(3) where volume > 0 output snapshot every 20 msec",
     "context G select symbol, avg(price) as a from S(price > 0)#firsttime(20 msec) where volume > 0 group by symbol "
     "output last every 20 msec",
     "context P select context.id as i, price, count(*) as n from S#firsttime(30 msec) output snapshot every 7 msec",

@@ -253,6 +253,11 @@ EMPTYING = [
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 IN_ONE = [
+    "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 20 msec",
+    "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events",
+    "select symbol from S#sort(3, id) output snapshot every 3 events",
+    "select symbol, price from S#groupwin(symbol)#length(2) output snapshot every 20 msec",
+    "select symbol, avg(price) as a from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) output snapshot every 20 msec",
     "select sum(price) from S#expr(current_count < 3) output every 2 events",
     "select sum(price) as s from S#expr_batch(current_count >= 3) output every 2 events",
     "select symbol, sum(price) as s from S#firsttime(20 msec) group by symbol output every 3 events",

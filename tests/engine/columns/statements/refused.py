@@ -65,7 +65,7 @@ REFUSED = {
     ),
     "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
     "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",
-    "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 1 sec": (
+    "select symbol, sum(price) as s from S#groupwin(symbol)#time(3) group by symbol output snapshot every 3 events": (
         "output snapshot over a window of keys"
     ),
     "select irstream symbol, price, sum(price) as s from S#unique(id) group by symbol output first every 2 events": (
@@ -95,7 +95,7 @@ REFUSED = {
     "select sum(price) from S#time_order(id, 3 msec)#unique(symbol)": "the window Intersection",
     "select sum(price) from S#time_order(id, 9223372036854775807 msec)": "a span of more than 64 bits",
     "select prior(1, price) as p from S#time_order(id, 3 msec)": "earlier events over the window TimeOrder",
-    "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events": (
+    "select irstream symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events": (
         "output all by groups with where behind a window"
     ),
     "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
@@ -174,12 +174,11 @@ REFUSED = {
     "select a.symbol as k, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.symbol order by a.symbol": (
         "order by of aggregates or a window over a pattern"
     ),
-    "select symbol from S#sort(3, id) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
+    "select symbol from S#length_batch(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
     "select symbol from S#length_batch(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
     "whose rows stand otherwise than they came",
-    "select symbol from S#sort(3, id) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
-    "whose rows stand otherwise than they came",
-    "select symbol, sum(price) as s from S#unique(id) group by symbol output snapshot every 1 sec": (
+    "select symbol from S#unique(price) output snapshot every 1 sec": "groups by a double",
+    "select symbol, sum(price) as s from S#unique(price) group by symbol output snapshot every 1 sec": (
         "output snapshot over a window of keys"
     ),
     "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
@@ -198,14 +197,11 @@ REFUSED = {
     "context C select irstream count(*) as c from S#length(2) output last every 1 sec": (
         "the remove stream of groups or a total with an output rate, in a context"
     ),
-    "context C select volume, sum(price) as s from S#length(2) group by volume output snapshot every 1 sec": (
-        "output snapshot by groups or of one row a row over a window, in a context"
-    ),
     "context C select price, sum(price) as s from S#length(2) output last every 3 events order by price": (
         "aggregates by groups over a window that an output works out in order, in a context"
     ),
-    "context C select symbol from S#sort(2, price) output snapshot every 1 sec": (
-        "output snapshot of one row a row over a window whose rows stand otherwise than they came, in a context"
+    "context C select symbol from S#time_batch(1 sec) output snapshot every 1 sec": (
+        "output snapshot over a window of batches or an intersection by keys, in a context"
     ),
     "context C select irstream volume, sum(price) as s from S group by volume output first every 1 sec": (
         "output first by groups with the remove stream"
