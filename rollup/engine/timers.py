@@ -1,8 +1,8 @@
 """Timers: who is to be called at which instant. They are data that nodes keep (`due`), never closures, so a restored
 engine asks its nodes again and goes on.
 
-At one instant windows and patterns come first, then output ticks, then the ends of contexts; within a phase by
-deployment, then by partition.
+At one instant windows and patterns come first, then output ticks, then windows of keys whose statement has such ticks, then
+the ends of contexts; within a phase by deployment, then by partition.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ class Phase(IntEnum):
 
     WINDOW = 0
     OUTPUT = 1
-    CONTEXT = 2
+    KEYS = 2
+    CONTEXT = 3
 
 
 _PHASES = tuple(Phase)

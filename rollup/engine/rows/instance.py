@@ -208,7 +208,7 @@ class Instance:
         """
         if not self.alive:
             return
-        if phase is Phase.WINDOW:
+        if phase is self.window_phase:
             begin = len(self.runner.deliveries)
             while due := self._due(now):
                 deltas = {number: self._fired(window, now) for _, number, window in (due if self.joins else due[:1])}
@@ -293,7 +293,7 @@ class Instance:
     def ask_timers(self) -> None:
         """Ask for the next instants."""
         if self._timed and self._asks:
-            self.runner.timers.ask(self, Phase.WINDOW, self.due_window)
+            self.runner.timers.ask(self, self.window_phase, self.due_window)
         if self.clocked:
             self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
 
@@ -316,7 +316,7 @@ class Instance:
         """Somebody looks after the instants of the windows, and lets out what is due; or nobody any more."""
         self._asks = not watched
         if self.alive:
-            self.runner.timers.ask(self, Phase.WINDOW, None if watched else self.due_window)
+            self.runner.timers.ask(self, self.window_phase, None if watched else self.due_window)
 
     # what a statement makes of it
 
@@ -351,6 +351,8 @@ class Instance:
 
     clocked = False
     """Whether the outputs have a clock."""
+    window_phase = Phase.WINDOW
+    """When, at one instant, the windows let rows out."""
 
     def due_output(self) -> int | None:
         """The next instant of the outputs' clock."""

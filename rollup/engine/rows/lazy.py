@@ -139,7 +139,7 @@ class Lapsing(Dating):
         super().receive(inputs, row)
         if not waited and self._came is not None:
             self._timed = []
-            self.runner.timers.ask(self, Phase.WINDOW, None)
+            self.runner.timers.ask(self, self.window_phase, None)
 
     def stop(self) -> None:
         """The partition ends."""

@@ -50,6 +50,8 @@ class SelectInstance(Instance):
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.ticks or plan.rate.when is not None
+        if self.clocked and plan.join is None and any(window.keyed for _, window in self._timed):
+            self.window_phase = Phase.KEYS  # windows that are made after the clock of the outputs
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
         self._plain = plan.finish == Finish()
@@ -249,11 +251,8 @@ class SelectInstance(Instance):
     # outputs
 
     def fire(self, phase: Phase, now: int) -> None:
-        """Timers. An output of a join shows what was joined before the windows of that instant let rows out.
-
-        So does one over a window a key: those windows were made after the clock of the outputs.
-        """
-        if phase is Phase.WINDOW and self.alive and (self._join is not None or self._shows_first()):
+        """Timers. An output of a join shows what was joined before the windows of that instant let rows out."""
+        if phase is Phase.WINDOW and self.alive and self._join is not None:
             self.outputs.fire(now)
         window = None if self._sole is None else self._sole.window
         if phase is not Phase.WINDOW or window is None or window.keyed:
@@ -262,12 +261,6 @@ class SelectInstance(Instance):
             while (due := window.due) is not None and due <= now:
                 self._moved(window.fire(now))
             self.ask_timers()
-
-    def _shows_first(self) -> bool:
-        window, due = self.inputs[0].window, self.outputs.due
-        if window is None or not window.keyed or due is None:
-            return False
-        return window.due is not None and due <= window.due
 
     def fire_outputs(self, now: int) -> None:
         """The clock of the outputs."""

@@ -211,5 +211,9 @@ STATEMENTS = {
     "sorted there": "context G select symbol, volume, count(*) as n from S#sort(2, price) output snapshot every 15 msec",
     "ordered there": "context H select symbol, price from S(volume >= 0)#time_order(current_timestamp() + volume, 15 msec) "
     "output snapshot every 10 msec",
+    "keys in time of each": "context C select irstream volume, sum(price) as s from S#groupwin(volume)#time(15 msec)",
+    "keys in time at last": "context G select irstream symbol, price from S#groupwin(symbol)#time(15 msec) output last every 15 msec",
+    "keys in time that end": "context I select symbol, sum(price) as s from S#groupwin(volume)#time(20 msec) group by symbol "
+    "output snapshot every 10 msec",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

@@ -238,6 +238,8 @@ SEVERAL = [
     ["pairs of batches every", "totals of pairs of batches"],
     ["whether any left", "whether any left in time", "removed"],
     ["first in time of each, all", "while few of each", "removed"],
+    ["keys in time of each", "first in time of each, all", "removed"],
+    ["keys in time at last", "keys in time that end"],
     ["all groups of each", "newest there of keys", "ordered there"],
     ["sorted there", "all groups that end", "newest there"],
     ["first in time that ends", "until the greatest", "until enough of each"],

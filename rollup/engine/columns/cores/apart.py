@@ -51,6 +51,7 @@ def core(begins, olds, insides, until, since, times, notes, dues, {given}{asked}
     return n, e, l
 """
 _BEGIN = "owner{p}, known{p}, own{p} = np.full(room{p}, -1, np.int64), np.zeros(room{p}, np.int64), np.zeros(len(times), np.int64)"
+_BEGIN_EVER = "ever{p} = np.zeros(room{p}, np.int64)"
 _NUMBERED = """
 count{p} = 0
 for j in range(b, f):
@@ -60,6 +61,19 @@ for j in range(b, f):
     own{p}[j] = known{p}[number]
 """
 """The rows of a partition by numbers that begin anew in each."""
+_NUMBERED_EVER = """
+count{p} = 0
+for j in range(b, f):
+    number = mark{p}[j]
+    if owner{p}[number] != q:
+        owner{p}[number], ever{p}[count{p}], count{p} = q, number, count{p} + 1
+ever{p}[:count{p}].sort()
+for j in range(count{p}):
+    known{p}[ever{p}[j]] = j
+for j in range(b, f):
+    own{p}[j] = known{p}[mark{p}[j]]
+"""
+"""The same, in the order in which keys came ever."""
 _OWN = {
     "mark": "own{p}[b:f]",
     "room": "count{p}",
@@ -76,12 +90,14 @@ def text_of(parts: Parts) -> tuple[str, str]:
     """The text of the loop, and what stands before it."""
     named = [(name, p) for p, part in enumerate(parts.parts) for name in part.names]
     marked = [p for p, part in enumerate(parts.parts) if part.keys]
+    numbered = _NUMBERED_EVER if parts.each_apart else _NUMBERED
+    beginning = [_BEGIN, *([_BEGIN_EVER] if parts.each_apart else [])]
     asked = {} if parts.condition is None else parts.condition.parameters
     window = parts.text().replace("def core(", "@compiled\ndef window(", 1)
     text = _TEMPLATE.format(
         given="".join(f"{name}{p}, " for name, p in named if name != "note"),
-        begin=block([_BEGIN.format(p=p) for p in marked], 1),
-        numbered=block([line for p in marked for line in _NUMBERED.strip().format(p=p).splitlines()], 2),
+        begin=block([line.format(p=p) for p in marked for line in beginning], 1),
+        numbered=block([line for p in marked for line in numbered.strip().format(p=p).splitlines()], 2),
         own="".join(f"{_OWN.get(name, name + '{p}').format(p=p)}, " for name, p in named),
         asked="".join(f"{name}, " for name in asked),
         own_asked="".join(f"{name}{own}, " for name, own in asked.items()),
@@ -183,6 +199,13 @@ class Apart(Moving):
         return pa.table([numbers, dues, *notes.T, *slots], names=names)
 
     @property
+    def behind_outputs(self) -> bool:
+        """Whether what the clock lets out at an instant comes after outputs of that instant: so it is where each key of a partition
+        has a window, which is made after the clock of the outputs.
+        """
+        return self.parts.each_apart
+
+    @property
     def dates(self) -> bool:
         """Whether it matters when a partition has begun."""
         return self.parts.parts[0].open is not None
@@ -212,6 +235,12 @@ class Apart(Moving):
             table.filter(pa.array(mask))
             for table, mask in ((content, stays), (groups, groups_stay), (noted, partitions_stay))
         )
+        beside = {
+            name: state.tables[name].filter(pa.array(stays)) for name in ("parts", "leaves") if name in state.tables
+        }
+        if self.parts.each_apart:
+            ever = state.tables["keys"]
+            beside["keys"] = ever.filter(pa.array(~np.isin(ever.column("key0").to_numpy(), over)))
         if places is not None:
             lives = np.ones(places, bool)
             lives[over] = False
@@ -219,9 +248,8 @@ class Apart(Moving):
             named[content.column_names[-1]] = moved[parts[stays]]
             groups = _with(groups, {"key": np.arange(groups.num_rows)})
             noted = _with(noted, {"number": moved[noted.column("number").to_numpy()]})
-        beside = {
-            name: state.tables[name].filter(pa.array(stays)) for name in ("parts", "leaves") if name in state.tables
-        }
+            if self.parts.each_apart:
+                beside["keys"] = _with(beside["keys"], {"key0": moved[beside["keys"].column("key0").to_numpy()]})
         due = int(noted.column("due").to_numpy().min(initial=NEVER))
         scalars = {
             **state.scalars,
@@ -349,7 +377,7 @@ def apart(plan: Select, type: RowType) -> Apart | str:
     """The core of a statement over windows of partitions, `Grouped` by their numbers, or the first reason against it."""
     input = plan.inputs[0]
     assert isinstance(input, StreamInput) and isinstance(input.window, Grouped)
-    parts = parts_apart(input.window.inner)
+    parts = parts_apart(input.window.inner, input.window.key[0])
     if parts is None:
         return f"the window {input.window.inner.__class__.__name__} in a context"
     return over_parts(plan, type, parts, Apart)

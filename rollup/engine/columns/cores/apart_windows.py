@@ -187,14 +187,19 @@ _PARTS: dict[type, Callable[[Any], Part | None]] = {
 }
 
 
-def parts_apart(window: WindowSpec | None) -> Parts | None:
-    """The parts of a window of each partition; None for a window that is no such loop."""
+def parts_apart(window: WindowSpec | None, number: Expr) -> Parts | None:
+    """The parts of a window of each partition, whose `number` that is; None for a window that is no such loop."""
     known = _PARTS.get(type(window))
     if known is not None:
         part = known(window) if may_hold(window) else None
         return None if part is None else Parts((part,))
     found = parts_alone(window) if isinstance(window, Length | Time | KeepAll) else parts_of(window)
-    return None if found is None or found.each_apart or any(part.lines.lined for part in found.parts) else found
+    if found is None or any(part.lines.lined for part in found.parts):
+        return None
+    if not found.each_apart:
+        return found
+    (part,) = found.parts  # of the keys of each partition it matters in which order they came ever
+    return Parts((replace(part, keys=(number, *part.keys)),))
 
 
 def notes_of(window: WindowSpec, begin: tuple[int, ...], notes: Mapping[str, Any]) -> tuple[int, ...]:

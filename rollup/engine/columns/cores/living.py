@@ -117,7 +117,8 @@ class Living:
         left, regrouped = self._without(after, course)
         pairs = made.taken.places
         named = self._named(course.known)
-        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], named, course.came)
+        behind = isinstance(self.inner, Apart) and self.inner.behind_outputs
+        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], named, course.came, behind)
         part = moves.part[made.move]
         properties = partial(self.of_partitions, course.known)
         columns = [*made.columns, *properties(part)]

@@ -114,7 +114,8 @@ class Partitioned:
         after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
         event = made.taken.places if places is None else places[made.taken.places]
         own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
-        moves = PartMoves.of(made, taken.places[event], own)
+        behind = isinstance(self.inner, Apart) and self.inner.behind_outputs
+        moves = PartMoves.of(made, taken.places[event], own, after=behind)
         part = self._numbers(made)
         count = self.division.count(known)
         fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept

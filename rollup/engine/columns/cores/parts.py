@@ -65,7 +65,8 @@ class Late(Enum):
 @dataclass(frozen=True)
 class PartMoves:
     """The changes of partitions, in order: when, by which event of the batch (or TIMER), and in which partition; `begins`:
-    whether the partition begins with it, and tells of it before others do; how many rows come with it, and leave.
+    whether the partition begins with it, and tells of it before others do; how many rows come with it, and leave. `after`:
+    what the clock brings comes after an output of its instant.
     """
 
     at: Ints
@@ -74,9 +75,18 @@ class PartMoves:
     begins: np.ndarray
     come: Ints
     left: Ints
+    after: bool = False
 
     @classmethod
-    def of(cls, made: Made, event: Ints, own: Ints, named: Ints | None = None, began: Ints | None = None) -> PartMoves:
+    def of(
+        cls,
+        made: Made,
+        event: Ints,
+        own: Ints,
+        named: Ints | None = None,
+        began: Ints | None = None,
+        after: bool = False,
+    ) -> PartMoves:
         """Those that made rows; `event`, `own`: of each event taken its place in the batch and its partition; `named` as in `Parts`;
         `began`: the event with which each partition begins.
         """
@@ -89,7 +99,7 @@ class PartMoves:
             part = partitions_of(made, named, _first_rows(moves))
             event = np.where(moves.event < 0, TIMER, event[np.maximum(moves.event, 0)]) if len(event) else moves.event
         begins = np.zeros(len(part), bool) if began is None else (event >= 0) & (began[part] == event)
-        return cls(at, event, part, begins, come, left)
+        return cls(at, event, part, begins, come, left, after)
 
 
 def _first_rows(moves: Moves) -> Ints:

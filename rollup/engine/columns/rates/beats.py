@@ -145,7 +145,7 @@ class Beats:
         """
         moves, picks = parts.moves, np.empty(len(parts.moves.part), np.int64)
         if dues is not None and until is not None:
-            due = clocks.due[: len(dues.windows)]
+            due = clocks.due[: len(dues.windows)] - moves.after
             self._passed(clocks, np.flatnonzero((due < dues.windows) & (dues.windows <= until)), until)
         n = loop(_FIRSTS)(
             moves.part, moves.at, self._before(moves, dues), moves.come, moves.left, visible,
@@ -162,12 +162,12 @@ class Beats:
     @staticmethod
     def _before(moves: PartMoves, dues: Dues | None) -> Ints:
         """Until when the clock of outputs has gone before each change: what windows let out comes before an output of the
-        instant at which that was due.
+        instant at which that was due, unless it comes `after` it.
         """
         clock = moves.event < 0
         if not clock.any():
             return moves.at
-        return np.where(clock, (moves.at if dues is None else dues.windows[moves.part]) - 1, moves.at)
+        return np.where(clock, (moves.at if dues is None else dues.windows[moves.part]) - (not moves.after), moves.at)
 
     def _by_clock(self, clocks: Clocks, parts: Parts, until: int | None, dues: Dues | None) -> tuple[Outputs, Clocks]:
         moves, due, ends = parts.moves, clocks.due, np.full(parts.count, -1 if until is None else until)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import Partitioned
@@ -61,6 +62,12 @@ class OfEach(ABC):
         """When, at one instant, what the clock brings comes, but for what partitions show that end."""
         return Phase.OUTPUT if self.ticks else Phase.WINDOW
 
+    @property
+    def window_phase(self) -> Phase:
+        """When, at one instant, windows let rows out."""
+        inner = self.core.inner
+        return Phase.KEYS if self.ticks and isinstance(inner, Apart) and inner.behind_outputs else Phase.WINDOW
+
     def dues(self, state: State) -> Ints:
         """When the clock of each partition's outputs is due, where they have one."""
         return np.empty(0, np.int64)
@@ -83,7 +90,7 @@ class OfEach(ABC):
         if min(int(each.min(initial=now)) for each in (self.dues(state), dues.windows, dues.ends)) < now:
             return self.shown(state, batch, now, dues, Late.ALL)
         match phase:
-            case Phase.WINDOW:
+            case Phase.WINDOW | Phase.KEYS:
                 return self.shown(state, batch, None, late=Late.WINDOWS)
             case Phase.OUTPUT:
                 return self.shown(state, replace(batch, now=state.scalars["now"]), now)
@@ -98,6 +105,8 @@ class OfEach(ABC):
         told[which] = True
         by = outputs.at, outputs.event, outputs.part, outputs.early
         at, event, part, early = (each[which] for each in by)
+        if parts.moves.after:  # of what comes key by key at one instant there is one delivery
+            told &= np.logical_or.reduce([np.diff(each.astype(np.int64), prepend=-2) != 0 for each in by])
         ticks = tuple(each[told] for each in by)
         return self.told(Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), parts)
 

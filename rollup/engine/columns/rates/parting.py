@@ -49,7 +49,7 @@ def rated_in_context(
     in order, for which changes wait until then as they are.
     """
     by_itself = in_context(plan, context, reads)
-    if isinstance(by_itself, Living | PartitionTotals):
+    if isinstance(by_itself, PartitionTotals) or (isinstance(by_itself, Living) and not _of_windows(by_itself)):
         return by_itself
     if plan.join is not None:
         return "an output rate over a join in a context"
@@ -84,6 +84,11 @@ def rated_in_context(
     values = _values(core.inner) if lazy and window is not None and not plan.total else ()
     shows = _shows(plan, by_group)
     return EachPart(core, kinds, plan.emitted, beats, shows, plan.total, of_groups, lazy, seen, values)
+
+
+def _of_windows(core: Living) -> bool:
+    """Whether it shows groups of a window, of which not all that came are there, or were shown last, when a partition ends."""
+    return core.at_end and core.windowed and not core.one_group
 
 
 def _window(plan: Select) -> WindowSpec | None:
@@ -142,7 +147,7 @@ def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
             return None if _stands_by(parts[0]) else _stands_by(parts[0])
         case Unique(key, first=False):
             return key
-        case Grouped(key, Length()):
+        case Grouped(key, Length() | Time()):
             return key
         case _:
             return () if isinstance(window, _IN_ORDER) else None

@@ -110,7 +110,10 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     if isinstance(core, Moving):
         tables |= {**core.having(held.bits), **core.until(held.leaves)}
         if "keys" in state.tables:
-            keys = zip(*(key for key, _ in window or ()), strict=True) if window else state.tables["keys"].columns
+            ever = window or ()
+            if isinstance(core, Apart):
+                ever = [((number, *key), inner) for (number,), own in ever for key, inner in own]
+            keys = zip(*(key for key, _ in ever), strict=True) if ever else state.tables["keys"].columns
             kinds = state.tables["keys"].schema.types
             tables |= core.came([pa.array(list(each), kind) for each, kind in zip(keys, kinds, strict=True)])
         if isinstance(core, Apart):

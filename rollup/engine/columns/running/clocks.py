@@ -56,7 +56,9 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case OfEach():
-            return {**dues(core.core, inner_of(core, state)), Phase.OUTPUT: core.due(state)}
+            own = dues(core.core, inner_of(core, state))
+            windows = {core.window_phase if each is Phase.WINDOW else each: due for each, due in own.items()}
+            return {**windows, Phase.OUTPUT: core.due(state)}
         case _:
             return {phase(core): _due(core, state)}
 

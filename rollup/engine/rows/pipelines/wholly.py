@@ -13,7 +13,6 @@ from rollup.engine.rows.pipelines.steps import Take, of_inputs
 from rollup.engine.rows.pipelines.tapes import Tape, Values
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.timers import Phase
 
 
 def tellable(instance: SelectInstance) -> bool:
@@ -50,7 +49,7 @@ class Whole:
     def fire(self, now: int) -> None:
         """They do, at a place of its own."""
         self._times.append(now)
-        self._told(len(self._times) - 1, self.instance.fire, Phase.WINDOW, now)
+        self._told(len(self._times) - 1, self.instance.fire, self.instance.window_phase, now)
 
     def taking(self, inputs: Mapping[int, Test | None]) -> Take:
         """An event of some of the inputs, each with what an event of it passes."""

@@ -253,6 +253,8 @@ EMPTYING = [
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 IN_ONE = [
+    "select symbol, sum(price) as s from S#groupwin(symbol)#time(20 msec) group by symbol output snapshot every 3 events",
+    "select irstream symbol, price from S#groupwin(symbol)#time(20 msec) output last every 20 msec",
     "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 20 msec",
     "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events",
     "select symbol from S#sort(3, id) output snapshot every 3 events",

@@ -50,9 +50,6 @@ REFUSED = {
         "order by, limit or distinct in a context without an output rate"
     ),
     "select sum(price) from S#groupwin(symbol)#time_batch(10)": "the window Grouped",
-    "select symbol from S#groupwin(symbol)#time(10) output last every 20 msec": (
-        "outputs by the clock, which are before what leaves a window of time for each key"
-    ),
     "select symbol, nth(price, 1) from S group by symbol": "the aggregate nth",
     "select irstream symbol, maxever(price) from S#length(3) group by symbol": (
         "the aggregate maxever by groups with the remove stream, or of batches"
@@ -65,8 +62,8 @@ REFUSED = {
     ),
     "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
     "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",
-    "select symbol, sum(price) as s from S#groupwin(symbol)#time(3) group by symbol output snapshot every 3 events": (
-        "output snapshot over a window of keys"
+    "select symbol, price, sum(price) as s from S#groupwin(symbol)#time(10) group by symbol output all every 20 msec": (
+        "outputs by the clock, which are before what leaves a window of time for each key"
     ),
     "select irstream symbol, price, sum(price) as s from S#unique(id) group by symbol output first every 2 events": (
         "output first by groups with the remove stream"
@@ -331,8 +328,8 @@ REFUSED = {
     "select sum(price) as s from S#expr_batch(median(price) > 3) output every 2 events": (
         "aggregates of batches that an output works out"
     ),
-    "select sum(price) as s from S#groupwin(symbol)#time(10) output every 2 events": (
-        "aggregates of several windows, or of one by time, that an output works out"
+    "context C select volume, price from S#groupwin(symbol)#time(10 msec) output last every 2 events order by price": (
+        "order by behind a window of time for each key, which makes one change of what leaves"
     ),
     "context I select context.s.price as p, prev(1, volume) as v from S#length(3)": (
         "what came before, or another input than a stream, in a context whose partitions end"
