@@ -215,5 +215,7 @@ STATEMENTS = {
     "keys in time at last": "context G select irstream symbol, price from S#groupwin(symbol)#time(15 msec) output last every 15 msec",
     "keys in time that end": "context I select symbol, sum(price) as s from S#groupwin(volume)#time(20 msec) group by symbol "
     "output snapshot every 10 msec",
+    "waiting there": "context C select symbol, price from S#length_batch(3) output snapshot every 10 msec",
+    "waiting groups there": "context D select volume, sum(price) as s from S#time_batch(15 msec) group by volume output snapshot every 2 events",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

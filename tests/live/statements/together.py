@@ -240,6 +240,8 @@ SEVERAL = [
     ["first in time of each, all", "while few of each", "removed"],
     ["keys in time of each", "first in time of each, all", "removed"],
     ["keys in time at last", "keys in time that end"],
+    ["waiting there", "newest there of keys", "removed"],
+    ["waiting groups there", "there in what ends"],
     ["all groups of each", "newest there of keys", "ordered there"],
     ["sorted there", "all groups that end", "newest there"],
     ["first in time that ends", "until the greatest", "until enough of each"],

@@ -120,6 +120,17 @@ class Outputs:
         numbers[self.place] = np.arange(shown)
         return numbers
 
+    def bringing(self, parts: Parts) -> np.ndarray:
+        """Which changes an output follows before the next change of their partition."""
+        part = parts.moves.part
+        order = np.argsort(part, kind="stable")
+        last = np.flatnonzero(np.diff(part[order], append=-1) != 0)
+        following = np.append(self.move[order][1:], 0)
+        following[last] = self.waits[part[order[last]]]
+        found = np.empty(len(part), bool)
+        found[order] = following > self.move[order]
+        return found
+
 
 @dataclass(frozen=True)
 class Beats:

@@ -21,12 +21,15 @@ from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts, partition
 from rollup.engine.columns.cores.projecting import projected
 from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints, spans
+from rollup.engine.columns.rates.arriving import arrivals
 from rollup.engine.columns.rates.beats import Clocks, Outputs
 from rollup.engine.columns.rates.choosing import Rows
 from rollup.engine.columns.rates.known import Known, table_of
 from rollup.engine.columns.rates.of_each import ByBeats
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.rows.windows.expressed import ExpressedBatch
+from rollup.engine.rows.windows.external import ExternalTimeBatch
 from rollup.engine.state import State
 
 
@@ -91,11 +94,17 @@ class EachContent(ByBeats):
         """A step."""
         before, latest, clocks = state.held()["core"], state.tables["latest"], self.clocks(state)
         core, parts = self.core.partings(before, batch, latest["unit"].to_numpy(), len(clocks.due), late)
-        outputs, then = self.beats.outputs(clocks.grown(parts.count), parts, until, dues)
+        clocks = clocks.grown(parts.count)
+        outputs, then = self.beats.outputs(clocks, parts, until, dues)
         known = Known(Projection(self.values), parts, outputs, latest, latest.slice(0, 0), False)
         part = partitions_of(parts.made, parts.named)
         standing, keys = self._standing(state, parts, part)
-        row, output = _held(parts, outputs, part, self._come(before, parts), standing)
+        come: int = before.held()["core"].scalars["come"]
+        if self._waits:
+            between = self._waiting(parts, part, outputs, clocks, come)
+        else:
+            between = _inside(parts, part, outputs, self._seen(parts, 0, come))
+        row, output = _held(parts, outputs, *between, standing)
         if self._of_groups:
             assert parts.made.codes is not None
             row, output = _first_of_each(parts.made.codes, row, output)
@@ -113,13 +122,44 @@ class EachContent(ByBeats):
         """Whether a row stands for a group."""
         return isinstance(self.core.inner, Folded) and self.core.inner.by_group
 
-    def _come(self, before: State, parts: Parts) -> Ints:
-        """The rows that were in windows before the step and are seen."""
+    @property
+    def _waits(self) -> bool:
+        """Whether rows are there while they wait for their batch."""
+        return isinstance(self.core.inner, Apart) and self.core.inner.batches
+
+    def _seen(self, parts: Parts, begin: int, end: int) -> Ints:
+        """Those of some rows that are seen."""
         inner, made = self.core.inner, parts.made
         assert isinstance(inner, Apart)
-        come: int = before.held()["core"].scalars["come"]
-        held = [each[:come] for each in made.fields]
-        return np.flatnonzero(flags(passing(inner.where, held, come), come)) if inner.behind else np.arange(come)
+        if not inner.behind:
+            return np.arange(begin, end)
+        fields = [each[begin:end] for each in made.fields]
+        return begin + np.flatnonzero(flags(passing(inner.where, fields, end - begin), end - begin))
+
+    def _waiting(self, parts: Parts, part: Ints, outputs: Outputs, clocks: Clocks, come: int) -> tuple[Ints, Ints]:
+        """As `_inside`, of rows that wait for their batch; `come` have been in one. An output that a batch brings about shows that
+        batch, unless another row has completed it, which waits for the next then.
+        """
+        moves = parts.made.moves
+        assert moves is not None
+        entering, brings = moves.listed[0], outputs.bringing(parts) & (self.beats.span == 0 and self._completed)
+        begin, end = np.full(len(part), REST), outputs.waits[part] + 1
+        held, seen = len(part) - len(parts.made.taken.times), self._seen(parts, come, len(part))
+        begin[seen] = outputs.first[part[seen]]
+        arrived = arrivals(parts, part[held:], outputs, clocks, self.beats.span)
+        late = seen[seen >= held]
+        begin[late] = arrived[late - held]
+        end[entering] = (outputs.move + brings)[np.repeat(np.arange(len(moves.at)), moves.come)]
+        return begin, end
+
+    @property
+    def _completed(self) -> bool:
+        """Whether a batch has all that has come when it is complete."""
+        assert isinstance(self.core.inner, Apart)
+        window = self.core.inner.of_one
+        return not isinstance(window, ExternalTimeBatch) and not (
+            isinstance(window, ExpressedBatch) and not window.inclusive
+        )
 
     def _output(self, known: Known, part: Ints, row: Ints, output: Ints) -> Output:
         """Some rows of the windows, each at an output, with the aggregates of then."""
@@ -131,13 +171,24 @@ class EachContent(ByBeats):
         if self.values:
             assert made.codes is not None
             places = known.there.of(output, part if parts.group is None else made.codes[row])
-            columns += known.columns([places])(places)
+            columns += self._aggregates(known, places)
         columns += parts.properties(part)
         projection = self.core.projection
         shown, passes = projected(projection, columns, len(row)), passing(projection.having, columns, len(row))
         if passes is not None:
             shown, output = [plain(each).filter(passes) for each in shown], output[flags(passes, len(row))]
         return self.of_outputs(known.outputs, output, shown, parts)
+
+    def _aggregates(self, known: Known, places: Ints) -> Sequence[pa.Array]:
+        """The aggregates at some places among what is known; less than 0: those of no rows."""
+        there = places >= 0
+        found = known.columns([places[there]])(places[there])
+        if there.all():
+            return found
+        assert isinstance(self.core.inner, Folded)
+        every = zip(found, self.core.inner.nothing(), strict=True)
+        which = pa.array(np.where(there, np.cumsum(there) - 1, there.sum()))
+        return [pa.concat_arrays([each, nothing.cast(each.type)]).take(which) for each, nothing in every]
 
 
 def _first_of_each(group: Ints, row: Ints, output: Ints) -> tuple[Ints, Ints]:
@@ -147,8 +198,10 @@ def _first_of_each(group: Ints, row: Ints, output: Ints) -> tuple[Ints, Ints]:
     return row[first], output[first]
 
 
-def _held(parts: Parts, outputs: Outputs, part: Ints, come: Ints, standing: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Which rows are in a window at which output, as they stand there; those of `come` were before the step."""
+def _inside(parts: Parts, part: Ints, outputs: Outputs, come: Ints) -> tuple[Ints, Ints]:
+    """The place of the first output at which each row is there, and of that at which it no longer is; those of `come` were there
+    before the step.
+    """
     moves = parts.made.moves
     assert moves is not None
     entering, leaving = moves.listed
@@ -156,8 +209,13 @@ def _held(parts: Parts, outputs: Outputs, part: Ints, come: Ints, standing: Sequ
     begin[come] = outputs.first[part[come]]
     begin[entering] = outputs.move[np.repeat(np.arange(len(moves.at)), moves.come)]
     end[leaving] = outputs.move[np.repeat(np.arange(len(moves.at)), moves.left)]
+    return begin, end
+
+
+def _held(parts: Parts, outputs: Outputs, begin: Ints, end: Ints, standing: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Which rows are there at which output, as they stand."""
     counts = np.maximum(end - begin, 0)
-    row = np.repeat(np.arange(len(part)), counts)
+    row = np.repeat(np.arange(len(counts)), counts)
     output = outputs.numbered(parts.alive)[spans(np.where(counts > 0, begin, 0), counts)]
     shown = output < len(outputs.at)
     row, output = row[shown], output[shown]

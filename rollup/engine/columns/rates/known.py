@@ -60,11 +60,14 @@ class There:
     shown: Ints
 
     def of(self, output: Ints, unit: Ints) -> Ints:
-        """The row at some outputs of some groups that are there."""
-        most = int(self.unit.max(initial=0)) + 1
-        key = self.output * most + self.unit
+        """The row at some outputs of some groups, -1 of one that is not there."""
+        most = max(int(self.unit.max(initial=0)), int(unit.max(initial=0))) + 1
+        key, wanted = self.output * most + self.unit, output * most + unit
         order = np.argsort(key)
-        return self.place[order[np.searchsorted(key[order], output * most + unit)]]
+        key = key[order]
+        found = np.searchsorted(key, wanted)
+        there = np.append(key, -1)[found] == wanted
+        return np.where(there, np.append(self.place[order], -1)[found], -1)
 
 
 @dataclass(frozen=True)

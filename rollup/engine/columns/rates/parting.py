@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rollup.engine.columns.cores.apart import Apart
+from rollup.engine.columns.cores.changes import IN_BATCHES
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import first
 from rollup.engine.columns.cores.folded import Folded, unkeyed
@@ -133,7 +134,7 @@ def _content(
     inner = core.inner
     keys = _stands_by(inner.of_one) if isinstance(inner, Apart) else None
     if keys is None:
-        return "output snapshot over a window of batches or an intersection by keys, in a context"
+        return "output snapshot over an intersection by keys, in a context"
     reason = first(map(unkeyed, keys))
     return reason or EachContent(core, kinds, plan.emitted, beats, _values(inner), keys)
 
@@ -150,7 +151,7 @@ def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
         case Grouped(key, Length() | Time()):
             return key
         case _:
-            return () if isinstance(window, _IN_ORDER) else None
+            return () if isinstance(window, (*_IN_ORDER, *IN_BATCHES)) else None
 
 
 def _first_of_groups(
