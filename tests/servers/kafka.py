@@ -111,8 +111,13 @@ class KafkaBroker:
         return name
 
     def producer(self, **settings: str | int) -> Producer:
-        """A producer for this broker; `settings` are librdkafka's, with `_` for `.`."""
-        return Producer({"bootstrap.servers": self.bootstrap} | {k.replace("_", "."): v for k, v in settings.items()})
+        """A producer for this broker; `settings` are librdkafka's, with `_` for `.`.
+
+        It keeps the order also of what it has to send again, as it does to a topic that has just been made: tests look for messages
+        by their time.
+        """
+        own = {"bootstrap.servers": self.bootstrap, "enable.idempotence": True}
+        return Producer(own | {k.replace("_", "."): v for k, v in settings.items()})
 
     def produce(self, topic: str, values: Iterable[str | bytes], *, partition: int | None = None) -> None:
         """Send the values, in order, and wait until the broker has acknowledged all."""
