@@ -217,5 +217,8 @@ STATEMENTS = {
     "output snapshot every 10 msec",
     "waiting there": "context C select symbol, price from S#length_batch(3) output snapshot every 10 msec",
     "waiting groups there": "context D select volume, sum(price) as s from S#time_batch(15 msec) group by volume output snapshot every 2 events",
+    "rows and others": "context C select volume, price, sum(price) as s from S#length(3) group by volume output all every 10 msec",
+    "rows and others that end": "context D select irstream symbol, price, count(*) as n from S#time(15 msec) group by symbol "
+    "output all every 2 events",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

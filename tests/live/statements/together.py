@@ -242,6 +242,8 @@ SEVERAL = [
     ["keys in time at last", "keys in time that end"],
     ["waiting there", "newest there of keys", "removed"],
     ["waiting groups there", "there in what ends"],
+    ["rows and others", "keys in time of each", "removed"],
+    ["rows and others that end", "there in what ends"],
     ["all groups of each", "newest there of keys", "ordered there"],
     ["sorted there", "all groups that end", "newest there"],
     ["first in time that ends", "until the greatest", "until enough of each"],

@@ -105,9 +105,10 @@ class OfEach(ABC):
         told[which] = True
         by = outputs.at, outputs.event, outputs.part, outputs.early
         at, event, part, early = (each[which] for each in by)
-        if parts.moves.after:  # of what comes key by key at one instant there is one delivery
-            told &= np.logical_or.reduce([np.diff(each.astype(np.int64), prepend=-2) != 0 for each in by])
         ticks = tuple(each[told] for each in by)
+        if parts.moves.after:  # of what comes key by key at one instant there is one delivery
+            other = np.logical_or.reduce([np.diff(each.astype(np.int64), prepend=-2) != 0 for each in ticks])
+            ticks = tuple(each[other] for each in ticks)
         return self.told(Output(at, event, tuple(columns), sign=sign, ticks=ticks, part=part, early=early), parts)
 
     def told(self, output: Output, parts: Parts) -> Output:

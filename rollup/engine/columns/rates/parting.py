@@ -21,6 +21,7 @@ from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.beats import Beats
 from rollup.engine.columns.rates.each_content import EachContent
 from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
+from rollup.engine.columns.rates.each_others import EachOthers
 from rollup.engine.columns.rates.each_part import EachPart, Showing
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rating import number_of
@@ -65,6 +66,8 @@ def rated_in_context(
     stays = isinstance(window, KeepAll) and plan.grouping is not None  # then groups are there as they came
     if plan.rate.mode == "snapshot" and window is not None and not (stays or plan.total):
         return _content(plan, context, reads, beats, kinds)
+    if plan.rate.mode == "all" and plan.grouped and plan.grouping is None:
+        return _others(plan, context, reads, beats, kinds, ordered)
     lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
     # Where a group is seen as it was at the last output, all that changes it must make a row.
     each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
@@ -154,6 +157,25 @@ def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
             return () if isinstance(window, (*_IN_ORDER, *IN_BATCHES)) else None
 
 
+def _others(
+    plan: Select,
+    context: Context,
+    reads: Mapping[str, RowType],
+    beats: Beats,
+    kinds: tuple[pa.DataType, ...],
+    ordered: bool,
+) -> EachOthers | str:
+    """What shows all rows and the groups without any, or the first reason against it; of a group it matters also what leaves."""
+    if ordered:
+        return "output all of one row a row by groups, in order"
+    core = _core(plan if _window(plan) is None else replace(plan, emitted="both"), context, reads, True)
+    if isinstance(core, str):
+        return core
+    if not isinstance(core.inner, Folded) or len(core.inner.keys) < 2:
+        return "output all of one row a row by groups, without aggregates by them"
+    return EachOthers(core, kinds, plan.emitted, beats)
+
+
 def _first_of_groups(
     plan: Select, context: Context, reads: Mapping[str, RowType], beats: Beats, kinds: tuple[pa.DataType, ...]
 ) -> EachFirstOfGroups | str:
@@ -181,8 +203,6 @@ def _against(plan: Select, inner: object, lazy: bool) -> str | None:
     mode, windowed = plan.rate.mode, _window(plan) is not None
     if not isinstance(inner, Folded):
         return None
-    if mode == "all" and len(inner.keys) > 1 and not inner.by_group:
-        return "output all of one row a row by groups"
     if windowed and not plan.total and lazy and mode != "default" and inner.calls:
         return "aggregates by groups over a window that an output works out in order, in a context"
     if windowed and inner.window is not None and not plan.total and inner.forgets and inner.lines.ever:

@@ -18,6 +18,7 @@ from rollup.engine.columns.cores.parts import REST
 from rollup.engine.columns.rates.beats import Beats, Clocks
 from rollup.engine.columns.rates.each_content import EachContent
 from rollup.engine.columns.rates.each_first import EachFirst, EachFirstOfGroups
+from rollup.engine.columns.rates.each_others import EachOthers
 from rollup.engine.columns.rates.each_part import EachPart
 from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.units import Units
@@ -25,6 +26,7 @@ from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import groups_in, partitioned_state
 from rollup.engine.compiling import compiled_row
+from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.lazy import Lazy
 from rollup.engine.rows.select import SelectInstance
@@ -57,6 +59,8 @@ def of_each_state(core: OfEach, component: Component, name: str) -> State:
             return _each_part(core, own)
         case EachContent():
             return _content(core, own)
+        case EachOthers():
+            return _others(core, own)
         case EachFirst():
             return core.state(_inner(core, own, ()), _clocks(core.beats, own.outputs))
         case EachFirstOfGroups():
@@ -127,6 +131,39 @@ def _content(core: EachContent, own: Adopted) -> State:
     keys = list(_standing(core, own)) if core.keys else []
     known = core.known([place for place, _ in keys], [key for _, key in keys])
     return core.state(inner, _clocks(core.beats, own.outputs), latest, known)
+
+
+def _others(core: EachOthers, own: Adopted) -> State:
+    """The partitions with their clocks, what waits for their outputs, and the newest row of each group."""
+    waiting, newest = list[Found](), list[tuple[int, Key, Row, bool]]()
+    for place, (each, outputs) in enumerate(zip(own.instances, own.outputs, strict=True)):
+        (come, leave, _), seen = outputs[Saved.COLLECTED]
+        waiting += [(place, None, out, sign) for outs, sign in ((come, 1), (leave, -1)) for out in outs]
+        there = {tuple(key) for key in seen}
+        newest += [(place, tuple(key), row, tuple(key) in there) for key, (row,) in each.snapshot()[KEPT][0][1]]
+    named = [(own.numbers[place], *key) for place, key, *_ in newest]
+    inner = _inner(core, own, named)
+    units, folded = _units(core, inner), core.core.inner
+    assert isinstance(folded, Folded)
+    fold = folded.lines.fold
+    values = {
+        key: fold.values(slots)
+        for place, each in enumerate(own.instances)
+        for key, slots, rows in groups_in(folded, own.numbers[place], each.snapshot()[KEPT][0], False)
+        if rows > 0 or not folded.forgets
+    }
+    empty = core.start(0).tables
+    shown = [out.row.values for *_, out, _ in waiting if out is not None]
+    kept = core.rows(
+        empty["waiting"], [(place, place, sign) for place, _, _, sign in waiting], shown, [True] * len(shown)
+    )
+    rows = [
+        (*row.values, own.numbers[place], *values.get(key, fold.values(fold.start())))
+        for key, (place, _, row, _) in zip(named, newest, strict=True)
+    ]
+    places = [(place, units[key], 1) for key, (place, *_) in zip(named, newest, strict=True)]
+    latest = core.rows(empty["latest"], places, rows, [seen for *_, seen in newest])
+    return core.state(inner, _clocks(core.beats, own.outputs), kept, latest)
 
 
 def _standing(core: EachContent, own: Adopted) -> Iterator[tuple[int, Key]]:

@@ -253,6 +253,8 @@ EMPTYING = [
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
 IN_ONE = [
+    "select symbol, price, sum(price) as s from S#length(3) group by symbol output all every 20 msec",
+    "select symbol, price, sum(price) as s from S group by symbol output all every 3 events",
     "select symbol from S#length_batch(3) output snapshot every 3 events",
     "select symbol, avg(price) as a from S#expr_batch(current_count > 2) output snapshot every 20 msec",
     "select symbol, sum(price) as s from S#groupwin(symbol)#time(20 msec) group by symbol output snapshot every 3 events",

@@ -62,7 +62,7 @@ REFUSED = {
     ),
     "select symbol, median(price) from S#keepall group by symbol": "the aggregate median",
     "select count(distinct symbol) as n from S#length(3)": "count of different values of type string",
-    "select symbol, price, sum(price) as s from S#groupwin(symbol)#time(10) group by symbol output all every 20 msec": (
+    "select irstream symbol, sum(price) as s from S#groupwin(symbol)#time(10) group by symbol output all every 20 msec": (
         "outputs by the clock, which are before what leaves a window of time for each key"
     ),
     "select irstream symbol, price, sum(price) as s from S#unique(id) group by symbol output first every 2 events": (
@@ -178,7 +178,10 @@ REFUSED = {
     "select symbol, sum(price) as s from S#unique(price) group by symbol output snapshot every 1 sec": (
         "output snapshot over a window of keys"
     ),
-    "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec": (
+    "context C select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec order by id": (
+        "output all of one row a row by groups, in order"
+    ),
+    "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec order by id": (
         "output all of one row a row by groups"
     ),
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
