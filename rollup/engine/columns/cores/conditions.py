@@ -41,16 +41,19 @@ _RUNNING = """
     head, k = 0, 0
 {prologue}
     for i in range(old, len(times)):
-{enter}
-        expired = 0
-        while head <= i:
-{value}
-            if {holds}:
-                break
-{leave}
-            head += 1
-            expired += 1
+{let_out}
         gone[i - old] = head
+"""
+_LET_OUT = """
+{enter}
+expired = 0
+while head <= i:
+{value}
+    if {holds}:
+        break
+{leave}
+    head += 1
+    expired += 1
 """
 _BATCHES = """
 {functions}def core(old, expired, times, codes, {fields}{given}rows, {slots}{results}event, come, gone):
@@ -73,19 +76,6 @@ _BATCHES = """
     return n
 """
 """A row that closes a batch and is not in it begins the next one."""
-_RUNNING_APART = """
-if i >= old:
-{enter}
-    expired = 0
-    while head <= i:
-{value}
-        if {holds}:
-            break
-{leave}
-        leaving[l], l = head, l + 1
-        head += 1
-        expired += 1
-"""
 _BATCHES_APART = """
 if i >= old:
     taken = False
@@ -156,24 +146,33 @@ class Condition:
 
     @cached_property
     def _text(self) -> str:
-        lines, batches = self.lines, self.batches
-        depth, enter = 3 - batches, lines.change("enter", "i")
+        lines, enter = self.lines, self.lines.change("enter", "i")
+        prologue, fields = block(lines.prologue(), 1), "".join(f"y{i}, w{i}, " for i in range(len(self._fields)))
+        if not self.batches:
+            let_out = block(self._let_out(), 2)
+            return _RUNNING.format(
+                let_out=let_out, fields=fields, functions=lines.functions, prologue=prologue, **lines.names
+            )
         parts = {
+            "prologue": prologue,
             "enter": block(enter, 2),
-            "value": block(lines.value("0"), depth),
-            "prologue": block(lines.prologue(), 1),
-        }
-        fields = "".join(f"y{i}, w{i}, " for i in range(len(self._fields)))
-        if not batches:
-            parts["leave"] = block(lines.change("leave", "head"), 3)
-            return _RUNNING.format(holds=self._holds, fields=fields, functions=lines.functions, **parts, **lines.names)
-        parts["leave"] = block(lines.change("leave", "j") if lines.held else [], 4)
-        parts |= {
+            "value": block(lines.value("0"), 2),
+            "leave": block(lines.change("leave", "j") if lines.held else [], 4),
             "forget": block(lines.forget(), 3),
             "again": block(enter, 4),
             "end": "i + 1" if self.inclusive else "i",
         }
         return _BATCHES.format(holds=self._holds, fields=fields, functions=lines.functions, **parts, **lines.names)
+
+    def _let_out(self, *told: str) -> list[str]:
+        """The lines by which row `i` comes and others leave, who are `told` to somebody."""
+        text = _LET_OUT.format(
+            holds=self._holds,
+            enter=block(self.lines.change("enter", "i"), 0),
+            value=block(self.lines.value("0"), 1),
+            leave=block([*self.lines.change("leave", "head"), *told], 1),
+        )
+        return text.strip("\n").splitlines()
 
     @property
     def batches(self) -> bool:
@@ -195,15 +194,14 @@ class Condition:
     @cached_property
     def enter(self) -> list[str]:
         """The lines for a row that comes to a partition."""
-        enter, value, holds = self.lines.change("enter", "i"), self.lines.value("0"), self._holds
         if not self.batches:
-            leave = block(self.lines.change("leave", "head"), 2)
-            text = _RUNNING_APART.format(holds=holds, enter=block(enter, 1), value=block(value, 2), leave=leave)
-            return text.strip().splitlines()
+            let_out = self._let_out("leaving[l], l = head, l + 1")
+            return ["if i >= old:", *(f"    {line}" for line in let_out)]
+        enter = self.lines.change("enter", "i")
         text = _BATCHES_APART.format(
-            holds=holds,
+            holds=self._holds,
             enter=block(enter, 1),
-            value=block(value, 1),
+            value=block(self.lines.value("0"), 1),
             leave=block(self.lines.change("leave", "j") if self.lines.held else [], 3),
             forget=block(self.lines.forget(), 2),
             end="i + 1" if self.inclusive else "i",

@@ -24,12 +24,12 @@ from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.rates.beats import Clocks, Outputs
 from rollup.engine.columns.rates.choosing import Rows
 from rollup.engine.columns.rates.known import OWN, table_of
-from rollup.engine.columns.rates.of_each import ByBeats
+from rollup.engine.columns.rates.of_each import ByWaiting
 from rollup.engine.state import State
 
 
 @dataclass(frozen=True)
-class EachOthers(ByBeats):
+class EachOthers(ByWaiting):
     """Outputs that also show the groups of which nothing has come."""
 
     def start(self, now: int) -> State:
@@ -40,12 +40,6 @@ class EachOthers(ByBeats):
         empty = Rows(nothing, nothing, nothing.astype(np.int8), nothing > 0)
         tables = (table_of(empty, nothing, columns) for columns in (shown, list(map(plain, parts.made.columns))))
         return self.step(self.state(core, Clocks.none(), *tables), Batch.nothing(self.kinds, now))[0]
-
-    @staticmethod
-    def state(core: State, clocks: Clocks, waiting: pa.Table, latest: pa.Table) -> State:
-        """The state of the whole."""
-        own = {"clocks": pa.table(vars(clocks)), "waiting": waiting, "latest": latest}
-        return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
 
     def rows(
         self,

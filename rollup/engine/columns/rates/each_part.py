@@ -24,7 +24,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
 from rollup.engine.columns.rates.known import OWN, Known, signed, table_of
-from rollup.engine.columns.rates.of_each import ByBeats
+from rollup.engine.columns.rates.of_each import ByWaiting
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
@@ -39,7 +39,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class EachPart(ByBeats):
+class EachPart(ByWaiting):
     """Outputs that show what has come since the last, or what is there. `total`: a partition has one row that changes;
     `of_groups`: a row stands for a group; `lazy`: aggregates are worked out at an output, so that one who looks at them
     between two sees those of the last; `seen`: one sees the latest rows, not what the core has. `values`: the aggregates of a
@@ -60,12 +60,6 @@ class EachPart(ByBeats):
         empty = self.rows((), ())
         state = self.state(self.core.start(now), Clocks.none(), empty, empty)
         return self.step(state, Batch.nothing(self.kinds, now))[0]
-
-    @staticmethod
-    def state(core: State, clocks: Clocks, waiting: pa.Table, latest: pa.Table) -> State:
-        """The state of the whole."""
-        own = {"clocks": pa.table(vars(clocks)), "waiting": waiting, "latest": latest}
-        return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
 
     def rows(
         self,

@@ -157,6 +157,17 @@ class ByBeats(OfEach):
         return self.clocks(state).due
 
 
+@dataclass(frozen=True)
+class ByWaiting(ByBeats):
+    """Outputs that show what has waited, and what is there. State: also `waiting` and `latest`, rows of partitions."""
+
+    @staticmethod
+    def state(core: State, clocks: Clocks, waiting: pa.Table, latest: pa.Table) -> State:
+        """The state of the whole."""
+        own = {"clocks": pa.table(vars(clocks)), "waiting": waiting, "latest": latest}
+        return State.holding({"core": core}, {"now": core.scalars["now"]}, own)
+
+
 def parted(core: Core) -> Core:
     """A core, or the one whose partitions it shows each by itself."""
     return core.core if isinstance(core, OfEach) else core
