@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rating import number_of
 from rollup.engine.expressions import Const, Expr, Field
 from rollup.engine.rows.contexts.levels import Context, Hashed
-from rollup.engine.rows.plans import Filter, Select, StreamInput
+from rollup.engine.rows.plans import Emitted, Filter, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
@@ -59,35 +59,7 @@ def rated_in_context(
     if isinstance(beats, str):
         return beats
     (stream, *_) = reads.values()
-    kinds = tuple(map(carried, stream.fields.values()))
-    if plan.rate.mode == "first" and (plan.grouped or plan.grouping is not None):
-        return _first_of_groups(plan, context, reads, beats, kinds)
-    window = _window(plan)
-    stays = isinstance(window, KeepAll) and plan.grouping is not None  # then groups are there as they came
-    if plan.rate.mode == "snapshot" and window is not None and not (stays or plan.total):
-        return _content(plan, context, reads, beats, kinds)
-    if plan.rate.mode == "all" and plan.grouped and plan.grouping is None:
-        return _others(plan, context, reads, beats, kinds, ordered)
-    lazy = plan.rate.mode == "default" or (ordered and plan.rate.mode in ("last", "all"))
-    # Where a group is seen as it was at the last output, all that changes it must make a row.
-    each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
-    asked = replace(plan, emitted="both") if each else plan
-    core = _core(asked, context, reads, each or isinstance(window, Time))
-    if isinstance(core, str):
-        return core
-    if plan.emitted != "new" and isinstance(core.inner, Folded) and core.inner.by_group:
-        return "the remove stream of groups or a total with an output rate, in a context"
-    if plan.rate.mode == "first":
-        return EachFirst(core, kinds, plan.emitted, beats)
-    reason = _against(plan, core.inner, lazy)
-    if reason is not None:
-        return reason
-    by_group = isinstance(core.inner, Folded) and core.inner.by_group
-    of_groups = by_group and not plan.total
-    seen = (plan.total and lazy) or (of_groups and plan.rate.mode == "snapshot")
-    values = _values(core.inner) if lazy and window is not None and not plan.total else ()
-    shows = _shows(plan, by_group)
-    return EachPart(core, kinds, plan.emitted, beats, shows, plan.total, of_groups, lazy, seen, values)
+    return _Parting(plan, context, reads, ordered, beats, tuple(map(carried, stream.fields.values()))).core()
 
 
 def _of_windows(core: Living) -> bool:
@@ -116,30 +88,98 @@ def rated_in_one(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> O
     return found if isinstance(found, OfEach) else None
 
 
-def _core(plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool) -> Partitioned | Living | str:
-    """The core without a rate, or the first reason against it; `by_itself`: the window of each partition is."""
-    core = in_context(replace(plan, rate=Rate()), context, reads, by_itself)
-    if isinstance(core, str):
-        return core
-    if isinstance(core, PartitionTotals) or not _parted(core.inner):
-        return "an output rate over a pattern or previous rows, in a context"
-    own = isinstance(core.inner, Folded) and len(core.inner.keys) > 1 and not core.inner.by_group
-    return "aggregates by groups of their own, with an output rate" if own and not plan.grouped else core
+@dataclass(frozen=True)
+class _Parting:
+    """A statement with a rate in a context, whose partitions are shown by their `beats`; `kinds`: the types of its stream."""
 
+    plan: Select
+    context: Context
+    reads: Mapping[str, RowType]
+    ordered: bool
+    beats: Beats
+    kinds: tuple[pa.DataType, ...]
 
-def _content(
-    plan: Select, context: Context, reads: Mapping[str, RowType], beats: Beats, kinds: tuple[pa.DataType, ...]
-) -> EachContent | str:
-    """What shows the rows of windows, or the first reason against it; all that changes their aggregates must make a row."""
-    core = _core(replace(plan, emitted="both" if plan.levels else "new"), context, reads, True)
-    if isinstance(core, str):
-        return core
-    inner = core.inner
-    keys = _stands_by(inner.of_one) if isinstance(inner, Apart) else None
-    if keys is None:
-        return "output snapshot over an intersection by keys, in a context"
-    reason = first(map(unkeyed, keys))
-    return reason or EachContent(core, kinds, plan.emitted, beats, _values(inner), keys)
+    def core(self) -> OfEach | str:
+        """What shows its outputs, or the first reason against it."""
+        plan, mode, window = self.plan, self.plan.rate.mode, _window(self.plan)
+        of_groups = plan.grouping is not None
+        if mode == "first" and (plan.grouped or of_groups):
+            return self._first_of_groups()
+        if mode == "all" and plan.grouped and not of_groups:
+            return self._others()
+        stays = isinstance(window, KeepAll) and of_groups  # then groups are there as they came
+        if mode == "snapshot" and window is not None and not (stays or plan.total):
+            return self._content()
+        return self._part()
+
+    def _part(self) -> EachPart | EachFirst | str:
+        """What shows what has come, or is there."""
+        plan, mode, window = self.plan, self.plan.rate.mode, _window(self.plan)
+        lazy = mode == "default" or (self.ordered and mode in ("last", "all"))
+        # Where a group is seen as it was at the last output, all that changes it must make a row.
+        each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
+        core = self._inner("both" if each else plan.emitted, each or isinstance(window, Time))
+        if isinstance(core, str):
+            return core
+        by_group = isinstance(core.inner, Folded) and core.inner.by_group
+        if plan.emitted != "new" and by_group:
+            return "the remove stream of groups or a total with an output rate, in a context"
+        if mode == "first":
+            return EachFirst(core, self.kinds, plan.emitted, self.beats)
+        reason = _against(plan, core.inner, lazy)
+        if reason is not None:
+            return reason
+        of_groups = by_group and not plan.total
+        seen = (plan.total and lazy) or (of_groups and mode == "snapshot")
+        values = _values(core.inner) if lazy and window is not None and not plan.total else ()
+        what = _shows(plan, by_group), plan.total, of_groups, lazy, seen, values
+        return EachPart(core, self.kinds, plan.emitted, self.beats, *what)
+
+    def _inner(self, emitted: Emitted, by_itself: bool = True) -> Partitioned | Living | str:
+        """The core without a rate, or the first reason against it; `by_itself`: the window of each partition is."""
+        alone = replace(self.plan, rate=Rate(), emitted=emitted)
+        core = in_context(alone, self.context, self.reads, by_itself)
+        if isinstance(core, str):
+            return core
+        if isinstance(core, PartitionTotals) or not _parted(core.inner):
+            return "an output rate over a pattern or previous rows, in a context"
+        own = isinstance(core.inner, Folded) and len(core.inner.keys) > 1 and not core.inner.by_group
+        return "aggregates by groups of their own, with an output rate" if own and not self.plan.grouped else core
+
+    def _content(self) -> EachContent | str:
+        """What shows the rows of windows; all that changes their aggregates must make a row."""
+        core = self._inner("both" if self.plan.levels else "new")
+        if isinstance(core, str):
+            return core
+        inner = core.inner
+        keys = _stands_by(inner.of_one) if isinstance(inner, Apart) else None
+        if keys is None:
+            return "output snapshot over an intersection or batches by keys, in a context"
+        reason = first(map(unkeyed, keys))
+        return reason or EachContent(core, self.kinds, self.plan.emitted, self.beats, _values(inner), keys)
+
+    def _others(self) -> EachOthers | str:
+        """What shows all rows and the groups without any; of a group it matters also what leaves."""
+        if self.ordered:
+            return "output all of one row a row by groups, in order"
+        core = self._inner(self.plan.emitted if _window(self.plan) is None else "both")
+        if isinstance(core, str):
+            return core
+        if not isinstance(core.inner, Folded) or len(core.inner.keys) < 2:
+            return "output all of one row a row by groups, without aggregates by them"
+        return EachOthers(core, self.kinds, self.plan.emitted, self.beats)
+
+    def _first_of_groups(self) -> EachFirstOfGroups | str:
+        """What shows the first row of each group; what leaves a window counts as well."""
+        plan, beats = self.plan, self.beats
+        if plan.emitted != "new":
+            return "output first by groups with the remove stream"
+        if beats.at_end:
+            return "output first by groups when terminated"
+        core = self._inner("both" if _window(plan) is not None and plan.grouping is None else "new")
+        if isinstance(core, str):
+            return core
+        return EachFirstOfGroups(core, self.kinds, plan.emitted, (beats.span, beats.limit))
 
 
 def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
@@ -155,40 +195,6 @@ def _stands_by(window: WindowSpec) -> tuple[Expr, ...] | None:
             return key
         case _:
             return () if isinstance(window, (*_IN_ORDER, *IN_BATCHES)) else None
-
-
-def _others(
-    plan: Select,
-    context: Context,
-    reads: Mapping[str, RowType],
-    beats: Beats,
-    kinds: tuple[pa.DataType, ...],
-    ordered: bool,
-) -> EachOthers | str:
-    """What shows all rows and the groups without any, or the first reason against it; of a group it matters also what leaves."""
-    if ordered:
-        return "output all of one row a row by groups, in order"
-    core = _core(plan if _window(plan) is None else replace(plan, emitted="both"), context, reads, True)
-    if isinstance(core, str):
-        return core
-    if not isinstance(core.inner, Folded) or len(core.inner.keys) < 2:
-        return "output all of one row a row by groups, without aggregates by them"
-    return EachOthers(core, kinds, plan.emitted, beats)
-
-
-def _first_of_groups(
-    plan: Select, context: Context, reads: Mapping[str, RowType], beats: Beats, kinds: tuple[pa.DataType, ...]
-) -> EachFirstOfGroups | str:
-    """What shows the first row of each group, or the first reason against it; what leaves a window counts as well."""
-    if plan.emitted != "new":
-        return "output first by groups with the remove stream"
-    if beats.at_end:
-        return "output first by groups when terminated"
-    both = _window(plan) is not None and plan.grouping is None
-    core = _core(replace(plan, emitted="both") if both else plan, context, reads, True)
-    if isinstance(core, str):
-        return core
-    return EachFirstOfGroups(core, kinds, plan.emitted, (beats.span, beats.limit))
 
 
 def _parted(inner: object) -> bool:

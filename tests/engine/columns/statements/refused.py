@@ -201,7 +201,7 @@ REFUSED = {
         "aggregates by groups over a window that an output works out in order, in a context"
     ),
     "context C select symbol from S#unique(symbol)#length(3) output snapshot every 1 sec": (
-        "output snapshot over an intersection by keys, in a context"
+        "output snapshot over an intersection or batches by keys, in a context"
     ),
     "context C select irstream volume, sum(price) as s from S group by volume output first every 1 sec": (
         "output first by groups with the remove stream"
