@@ -220,5 +220,6 @@ STATEMENTS = {
     "rows and others": "context C select volume, price, sum(price) as s from S#length(3) group by volume output all every 10 msec",
     "rows and others that end": "context D select irstream symbol, price, count(*) as n from S#time(15 msec) group by symbol "
     "output all every 2 events",
+    "first of keys in time": "context C select irstream volume, price from S#groupwin(volume)#time(15 msec) output first every 15 msec",
     "there in what ends": "context D select symbol, count(*) as n from S#length(2) output snapshot every 20 msec",
 }

@@ -242,6 +242,7 @@ SEVERAL = [
     ["keys in time at last", "keys in time that end"],
     ["waiting there", "newest there of keys", "removed"],
     ["waiting groups there", "there in what ends"],
+    ["first of keys in time", "there in each", "keys in time of each"],
     ["rows and others", "keys in time of each", "removed"],
     ["rows and others that end", "there in what ends"],
     ["all groups of each", "newest there of keys", "ordered there"],

@@ -38,6 +38,11 @@ class EachFirst(OfEach):
         """The state of the whole."""
         return State.holding({"core": core}, {"now": core.scalars["now"]}, {"clocks": pa.table(vars(clocks))})
 
+    @property
+    def clocked(self) -> bool:
+        """As they say."""
+        return self.beats.span > 0
+
     def dues(self, state: State) -> Ints:
         """When an interval of each begins by the clock."""
         return Clocks.of(state.tables["clocks"]).due
@@ -67,6 +72,11 @@ class EachFirstOfGroups(OfEach):
     """The first row of each interval of a group, as `pace` says; over a window also what leaves counts, and is shown as what comes."""
 
     pace: tuple[int, int]
+
+    @property
+    def clocked(self) -> bool:
+        """As they say."""
+        return self.pace[0] > 0
 
     def start(self, now: int) -> State:
         """No group."""

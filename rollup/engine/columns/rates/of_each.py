@@ -60,13 +60,18 @@ class OfEach(ABC):
     @property
     def phase(self) -> Phase:
         """When, at one instant, what the clock brings comes, but for what partitions show that end."""
-        return Phase.OUTPUT if self.ticks else Phase.WINDOW
+        return Phase.OUTPUT if self.ticks else self.window_phase
 
     @property
     def window_phase(self) -> Phase:
         """When, at one instant, windows let rows out."""
         inner = self.core.inner
-        return Phase.KEYS if self.ticks and isinstance(inner, Apart) and inner.behind_outputs else Phase.WINDOW
+        return Phase.KEYS if self.clocked and isinstance(inner, Apart) and inner.behind_outputs else Phase.WINDOW
+
+    @property
+    def clocked(self) -> bool:
+        """Whether outputs, or the intervals of which they show the first, have a clock."""
+        return self.ticks
 
     def dues(self, state: State) -> Ints:
         """When the clock of each partition's outputs is due, where they have one."""
