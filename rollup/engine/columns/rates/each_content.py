@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,14 @@ class EachContent(ByBeats):
 
     def rows(self, places: Sequence[tuple[int, int]], values: Sequence[Sequence[Any]]) -> pa.Table:
         """The aggregates of some partitions and groups."""
-        columns = [pa.array([row[i] for row in values], arrow(each.type)) for i, each in enumerate(self.values)]
+        columns = [pa.array([row[i] for row in values], kind) for i, kind in enumerate(self._types)]
         part, unit = (np.array([place[i] for place in places], np.int64) for i in range(2))
         ones = np.ones(len(places), np.int8)
         return table_of(Rows(part, unit, ones, ones > 0), part, columns)
+
+    @cached_property
+    def _types(self) -> list[pa.DataType]:
+        return self.types_of(Projection(self.values))
 
     def known(self, part: Sequence[int], keys: Sequence[Sequence[Any]]) -> pa.Array | None:
         """Keys of partitions, as they came; None where it does not matter."""

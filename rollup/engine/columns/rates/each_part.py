@@ -18,8 +18,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.parts import Dues, Late
-from rollup.engine.columns.cores.projecting import projected
-from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Clocks
 from rollup.engine.columns.rates.choosing import Chosen, Rows, everything, last, last_of_each
@@ -85,9 +83,7 @@ class EachPart(ByWaiting):
     @cached_property
     def _types(self) -> list[pa.DataType]:
         """The types of that."""
-        nothing = Batch.nothing(self.kinds, 0)
-        _, parts = self.core.partings(self.core.start(0), nothing, np.empty(0, np.int64), 0)
-        return [plain(each).type for each in projected(self._projection, parts.columns, parts.rows)]
+        return self.types_of(self._projection)
 
     # steps
 

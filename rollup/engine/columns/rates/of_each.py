@@ -15,9 +15,12 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.parts import REST, Dues, Late, Parts
+from rollup.engine.columns.cores.projecting import projected
+from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.beats import Beats, Clocks, Outputs
 from rollup.engine.rows.plans import Emitted
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
 from rollup.engine.timers import Phase
 
@@ -121,6 +124,12 @@ class OfEach(ABC):
         if parts.numbers is not None:
             return output.numbered(parts.numbers)
         return replace(output, begins=parts.begins, early=None)
+
+    def types_of(self, projection: Projection) -> list[pa.DataType]:
+        """The types of what a projection sees of the rows of the core: sums may be wider than they say."""
+        nothing = Batch.nothing(self.kinds, 0)
+        _, parts = self.core.partings(self.core.start(0), nothing, np.empty(0, np.int64), 0)
+        return [plain(each).type for each in projected(projection, parts.columns, parts.rows)]
 
     def contents(self, state: State) -> list[list[tuple[Any, ...]]] | None:
         """The rows of each partition, where they are not what the core has now."""

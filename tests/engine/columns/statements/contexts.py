@@ -150,6 +150,8 @@ RATED = [
     "having sum(id) > 1 output snapshot every 3 events",
     "context I select irstream symbol, count(*) as n from S#length(3)#time(20 msec) output snapshot every 20 msec and when terminated",
     "context C select irstream symbol, price from S#firsttime(20 msec) output every 3 events",
+    "context G select symbol, sum(volume) as s, min(volume) as m from S#length(3) group by symbol output snapshot every 20 msec",
+    "context C select id, sum(volume) as s from S#time_batch(20 msec) output snapshot every 3 events",
     "context C select volume, price, sum(price) as s from S group by volume output all every 20 msec",
     "context G select irstream symbol, price, sum(price) as s, context.label as l from S#length(3) group by symbol output all every 3 events",
     "context H select rstream volume, id, count(*) as n from S#time(20 msec) where volume > 0 group by volume output all every 7 msec",
