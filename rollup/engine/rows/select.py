@@ -50,7 +50,8 @@ class SelectInstance(Instance):
         self.kind = self._kind()
         alone = plan.join is not None and (plan.join.only is not None or (plan.join.alone and not plan.rate.limited))
         self.clocked = plan.rate.ticks or plan.rate.when is not None
-        if self.clocked and plan.join is None and any(window.keyed for _, window in self._timed):
+        window = self.inputs[0].window if self.clocked and plan.join is None else None
+        if window is not None and window.keyed and window.timed:
             self.window_phase = Phase.KEYS  # windows that are made after the clock of the outputs
         self._released: dict[int, Delta] = {}
         """The change at hand: what comes in it is the content of a window that has just let a batch out."""
