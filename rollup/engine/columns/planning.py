@@ -31,6 +31,7 @@ from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
+from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.types import DataType, RowType
 
@@ -129,7 +130,7 @@ def _hears_leaving(plan: Select) -> bool:
         return True
     if plan.join is not None:
         return False
-    return plan.emitted == "old" and input.window is None and not aggregates(plan)
+    return plan.emitted == "old" and isinstance(input.window, KeepAll | None) and not aggregates(plan)
 
 
 def covers(plan: object, reads: Mapping[str, RowType], context: Context | None = None) -> str | None:

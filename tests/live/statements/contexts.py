@@ -65,6 +65,11 @@ STATEMENTS = {
     "earlier and previous": "context C select prior(1, price) as p, prev(1, price) as q, prevcount(price) as n, context.key1 as k "
     "from S#length(2)",
     "previous of all in each": "context H select prev(2, price) as p, prevtail(symbol) as t from S(volume > 0)#keepall",
+    "staying in each": "context C select symbol, price, context.key1 as k from S#keepall",
+    "aggregates of what stays in each": "context G select symbol, price, max(price) as m, count(*) as n from S#keepall group by symbol "
+    "having count(*) < 5",
+    "staying in each at last": "context H select symbol, volume, sum(volume) as s from S#keepall output last every 20 msec",
+    "staying in lives": "context D select symbol, price, count(*) as n from S#keepall",
     "time batches in each": "context C select irstream symbol, sum(price) as s, count(*) as n from S(price > 1)#time_batch(15 msec)",
     "full or late in each": "context G select context.label as l, volume, max(price) as m "
     "from S#time_length_batch(20 msec, 3) group by volume",

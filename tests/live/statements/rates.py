@@ -122,6 +122,8 @@ STATEMENTS = {
     "total in order": "select irstream sum(price) as s from S#length(3) output every 2 events order by sum(price) limit 1",
     "different last": "select distinct symbol, volume from S output last every 20 msec limit 2",
     "first in order": "select symbol, price from S output first every 3 events order by price",
+    "staying last": "select symbol, price from S#keepall output last every 20 msec",
+    "staying at an output": "select symbol, avg(price) as a from S#keepall output snapshot every 3 events",
     "firsts ever": "select firstever(price) as f, minever(price) as m from S#keepall group by symbol output last every 3 events",
     "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
     "texts in outputs": "select irstream symbol, maxby(price).volume as v, max(symbol) as m from S#length(4) group by symbol "

@@ -25,6 +25,9 @@ STATEMENTS = {
     "group by symbol",
     "sums of longs in all": "select sum(cast(price * 1e17, long)) as s, avg(cast(volume, long)) as a from S",
     "all": "select sum(volume) as s, avg(volume) as m from S#keepall",
+    "staying": "select irstream symbol, volume from S#keepall where price > 1",
+    "staying by groups": "select symbol, price, max(price) as m, min(volume) as v from S#keepall group by symbol",
+    "most of what stays": "select symbol, max(price) as m, min(volume) as v from S#keepall group by symbol",
     "beside": "select irstream symbol, sum(price, group_by: symbol) as s, count(*, group_by: volume) as n from S#length(4)",
     "beside in time": "select symbol, avg(price, group_by: ()) as a, sum(volume, group_by: symbol) as s from S#time(30 msec) "
     "having count(*, group_by: symbol) > 1",

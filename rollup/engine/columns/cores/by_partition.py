@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rollup.engine.columns.cores.apart import apart
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keeping import KeepingFolded
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates, queued
@@ -97,9 +98,10 @@ def by_partition(
         core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
     if isinstance(core, str):
         return core
-    if isinstance(input.window, KeepAll) and not (isinstance(core, Folded) and core.by_group):
-        return "each row of keepall in a context, where none is kept to be shown"
-    return replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
+    core = replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
+    if isinstance(input.window, KeepAll) and type(core) is Folded and not core.by_group:
+        return KeepingFolded.of(core, wider)
+    return core
 
 
 def of_numbered(plan: Select, number: Expr) -> Select | str:

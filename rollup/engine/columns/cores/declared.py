@@ -71,7 +71,11 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
-    elif name in EVER or (name in EXTREMES and rankable) or (call.aggregate.at is not None and held != "nothing"):
+    elif (
+        name in EVER
+        or (call.aggregate.at is not None and held != "nothing")
+        or (name in EXTREMES and (rankable or held == "nothing"))
+    ):
         wanted = NUMBERS
     elif name not in _SUMS and not (name in _ORDERED and rankable):
         return f"the aggregate {name}"
@@ -110,11 +114,12 @@ def values_of(call: AggregateCall) -> tuple[Expr, ...]:
 class Lines:
     """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`.
 
-    `in_order`: the rows of a group leave in the order in which they came.
+    `in_order`: the rows of a group leave in the order in which they came; `stay`: none ever leaves.
     """
 
     calls: tuple[AggregateCall, ...]
     in_order: bool = True
+    stay: bool = False
 
     @cached_property
     def arguments(self) -> tuple[Expr | Order, ...]:
@@ -154,6 +159,8 @@ class Lines:
             return Extreme(at, known.MIN.name)
         if call.distinct:
             return Different(at)
+        if name in EXTREMES and self.stay:
+            return None
         if name in EXTREMES:
             return Extreme(at, name) if self.in_order else Ordered(at)
         return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
@@ -199,7 +206,7 @@ class Lines:
             at, text = self._at(call), call.aggregate.enter if enters else call.aggregate.leave
             if text is None or (self._structure(call) is not None and not call.distinct):
                 continue
-            if call.aggregate.name in EVER:
+            if call.aggregate.name in (*EVER, *EXTREMES):
                 lines += ever(call, place, f"x{at}[{row}]", f"v{at}[{row}]")
                 continue
             body = text.format(**self._named(place), x=f"x{at}[{row}]")
@@ -241,7 +248,7 @@ class Lines:
                 return self._of_slots(place, call, row)
 
     def _of_slots(self, place: int, call: AggregateCall, row: str) -> list[str]:
-        if call.aggregate.name in EVER:
+        if call.aggregate.name in (*EVER, *EXTREMES):
             value = next(
                 slot.name for slot in self.slots if slot.name.startswith(f"g{place}_") and slot.part == "value"
             )

@@ -90,7 +90,7 @@ class Folded:
     @cached_property
     def lines(self) -> Lines:
         """The calls."""
-        return Lines(self.calls)
+        return Lines(self.calls, stay=self.window is None)
 
     @cached_property
     def _order(self) -> Order:
@@ -351,11 +351,14 @@ def folded(plan: Select, width: int) -> Folded | str:
         return reason
     if not by_group and isinstance(window, Unique | Grouped | Sorted):
         return "one row a row over a window of keys"
-    if not by_group and plan.emitted != "new":
-        return "the remove stream of one row a row"
     kept = window if isinstance(window, Length | Time | Unique | Grouped | Sorted) else None
+    emitted = (
+        "new" if kept is None and not by_group and plan.emitted == "both" else plan.emitted
+    )  # for none ever leaves
+    if not by_group and emitted != "new":
+        return "the remove stream of one row a row"
     projection = shifted(plan.projection, 0 if by_group else width)
-    return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
+    return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, emitted)
 
 
 def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, whole: bool = False) -> str | None:

@@ -158,7 +158,9 @@ def partition_totals(plan: Select, context: Context, type: RowType) -> Partition
     calls = plan.levels[0].calls
     columns = tuple(_seen(column, len(calls)) for column in projection.columns)
     reason = filtered(input.filter, plan.where) or first(map(uncountable, calls)) or first(map(against, columns))
-    return reason or PartitionTotals(found, input.filter, plan.where, Lines(calls), rate.span, columns, names)
+    return reason or PartitionTotals(
+        found, input.filter, plan.where, Lines(calls, stay=True), rate.span, columns, names
+    )
 
 
 def _seen(expr: Expr, calls: int) -> Expr:

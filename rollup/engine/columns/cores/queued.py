@@ -84,6 +84,11 @@ class Queued(Folded):
         shape = self.by_group, self.keyed, self.emitted != "new"
         return _text(self.lines, shape, (listed, self.behind, self.forgets))
 
+    @cached_property
+    def lines(self) -> Lines:
+        """The calls."""
+        return Lines(self.calls)
+
     @property
     def keyed(self) -> bool:
         """Whether there is more than one group."""

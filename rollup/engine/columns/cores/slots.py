@@ -15,22 +15,33 @@ import pyarrow as pa
 from rollup.engine.aggregates import known
 from rollup.engine.aggregates.helpers import wrapped
 from rollup.engine.folding import AggregateCall, Group
+from rollup.engine.reals import orderable, ordered_value
 
-_BETTER = {known.MINEVER.name: "{x} < {y} or {y} != {y}", known.MAXEVER.name: "{x} > {y} or {x} != {x}"}
+_BETTER = {
+    known.MINEVER.name: "{x} < {y} or {y} != {y}",
+    known.MAXEVER.name: "{x} > {y} or {x} != {x}",
+    known.MIN.name: "{x} < {y} or {y} != {y}",
+    known.MAX.name: "{x} >= {y} or {x} != {x}",
+}
 """When a value `x` takes the place of `y`; NaN is above all numbers."""
-EVER = (*_BETTER, known.FIRST_EVER.name, known.LAST_EVER.name)
+ENDS = {known.MIN.name: 0, known.MAX.name: -1}
+"""Where, among all values in order, that of a function is."""
+EVER = (known.MINEVER.name, known.MAXEVER.name, known.FIRST_EVER.name, known.LAST_EVER.name)
 """The functions of all that ever came whose value is one that came."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An array: its name, its start, its type; the `place` in a group of the row executor that it is of, and what of it."""
+    """An array: its name, its start, its type; the `place` in a group of the row executor that it is of, and what of it; where
+    values in order are there, which `end` of them.
+    """
 
     name: str
     start: str
     type: pa.DataType
     place: int
     part: Literal["all", "value", "known"] = "all"
+    end: int | None = None
 
     @cached_property
     def dtype(self) -> Any:
@@ -40,6 +51,8 @@ class Slot:
     def of(self, group: Sequence[Any]) -> Any:
         """The element of a group of the row executor."""
         value = group[self.place]
+        if self.end is not None:
+            value = ordered_value(value[self.end]) if value else None
         if self.part == "known":
             return value is not None
         if value is None:
@@ -49,20 +62,26 @@ class Slot:
     def put(self, group: Group, value: Any) -> None:
         """The element goes into a group; whether there is one comes behind the value."""
         if self.part != "known":
-            group[self.place] = value
+            if self.end is None:
+                group[self.place] = value
+            else:
+                group[self.place].add(orderable(value))
         elif not value:
-            group[self.place] = None
+            if self.end is None:
+                group[self.place] = None
+            else:
+                group[self.place].clear()
 
 
 def slots_of(call: int, aggregate: AggregateCall, begin: int, double: bool) -> list[Slot]:
     """The slots of a call whose own begin there in a group; `double`: whether it is of doubles."""
     number, found = pa.float64() if double else pa.int64(), list[Slot]()
     for place, (name, start) in enumerate(aggregate.aggregate.slots.items(), begin):
-        array = f"g{call}_{name}"
-        if start == "None":
+        array, end = f"g{call}_{name}", ENDS.get(aggregate.aggregate.name)
+        if start == "None" or end is not None:
             found += [
-                Slot(array, "0", number, place, "value"),
-                Slot(f"g{call}_known", "False", pa.bool_(), place, "known"),
+                Slot(array, "0", number, place, "value", end),
+                Slot(f"g{call}_known", "False", pa.bool_(), place, "known", end),
             ]
         elif start == "False":
             found.append(Slot(array, start, pa.bool_(), place))

@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.beats import Beats
 from rollup.engine.columns.rates.each_content import EachContent
@@ -40,7 +41,7 @@ from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
 from rollup.engine.types import INT, RowType
 
 _IN_ORDER = (
-    Union, Length, Time, ExternalTime, TimeAccumulating, Expressed, FirstLength, FirstTime, Unique, TimeOrder, Sorted, Ranked,
+    Union, KeepAll, Length, Time, ExternalTime, TimeAccumulating, Expressed, FirstLength, FirstTime, Unique, TimeOrder, Sorted, Ranked,
 )  # fmt: skip
 
 
@@ -118,7 +119,10 @@ class _Parting:
         lazy = mode == "default" or (self.ordered and mode in ("last", "all"))
         # Where a group is seen as it was at the last output, all that changes it must make a row.
         each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
-        core = self._inner("both" if each else plan.emitted, each or isinstance(window, Time))
+        stays = isinstance(window, KeepAll)
+        core = self._inner(
+            "both" if each and not stays else plan.emitted, (each and not stays) or isinstance(window, Time)
+        )
         if isinstance(core, str):
             return core
         by_group = isinstance(core.inner, Folded) and core.inner.by_group
@@ -162,7 +166,8 @@ class _Parting:
         """What shows all rows and the groups without any; of a group it matters also what leaves."""
         if self.ordered:
             return "output all of one row a row by groups, in order"
-        core = self._inner(self.plan.emitted if _window(self.plan) is None else "both")
+        stays = isinstance(_window(self.plan), KeepAll | None)
+        core = self._inner(self.plan.emitted if stays else "both", not stays)
         if isinstance(core, str):
             return core
         if not isinstance(core.inner, Folded) or len(core.inner.keys) < 2:
@@ -176,7 +181,8 @@ class _Parting:
             return "output first by groups with the remove stream"
         if beats.at_end:
             return "output first by groups when terminated"
-        core = self._inner("both" if _window(plan) is not None and plan.grouping is None else "new")
+        stays = isinstance(_window(plan), KeepAll | None)
+        core = self._inner("new" if stays or plan.grouping is not None else "both", not stays)
         if isinstance(core, str):
             return core
         return EachFirstOfGroups(core, self.kinds, plan.emitted, (beats.span, beats.limit))
@@ -201,7 +207,9 @@ def _parted(inner: object) -> bool:
     """Whether each change of a core is one of a single partition."""
     if isinstance(inner, Moving):
         return isinstance(inner, Apart) or not inner.parts.timed
-    return isinstance(inner, FilterProject) or (type(inner) is Folded and not isinstance(inner.window, Time))
+    if isinstance(inner, Folded) and not isinstance(inner, Queued):
+        return not isinstance(inner.window, Time)
+    return isinstance(inner, FilterProject)
 
 
 def _against(plan: Select, inner: object, lazy: bool) -> str | None:

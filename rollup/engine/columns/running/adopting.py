@@ -15,6 +15,7 @@ from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
+from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
@@ -40,6 +41,7 @@ from rollup.engine.columns.running.adopting_folds import (
     of_totals,
     queued_state,
     sized_state,
+    staying_state,
     table_of,
 )
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
@@ -88,6 +90,8 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Folded():
             kept = of_totals(component.statements[name].plan, component.root.instances[name].snapshot())
             return folded_state(core, kept, stream, now)
+        case KeepingEach():
+            return staying_state(core, component.root.instances[name].snapshot()[INPUTS][0][0], now), held
         case Joined():
             return joined_state(core.join, component.root.instances[name].snapshot(), now), held
         case Asking():

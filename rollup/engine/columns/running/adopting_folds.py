@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
@@ -58,6 +59,13 @@ def folded_state(
         "groups": table,
     }
     return State(tables, {"now": now}), rows
+
+
+def staying_state(core: KeepingEach, window: Sequence[Row] | None, now: int) -> State:
+    """The state of a statement without aggregates whose rows all stay."""
+    test = predicate(core.where)
+    rows = sorted((row for row in window or () if test((row,), (), None)), key=lambda row: row.id)
+    return core.holding(core.start(now), table_of(rows, core.type))
 
 
 def of_totals(plan: object, kept: Any) -> Any:

@@ -12,6 +12,7 @@ from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
+from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
@@ -27,6 +28,7 @@ from rollup.engine.columns.running.adopting_folds import (
     folded_state,
     of_totals,
     queued_state,
+    staying_state,
 )
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
@@ -36,6 +38,7 @@ from rollup.engine.rows.component import Component
 from rollup.engine.rows.plans import Select, Subquery
 from rollup.engine.rows.selects.rates import Saved
 from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.state import State
 
 
@@ -54,13 +57,17 @@ def partitioned_state(core: Partitioned, component: Component, name: str, wanted
         return core.state(_asking(core.inner, plan, kept, now), known)
     if isinstance(core.inner, Joined | FoldedJoin):
         return core.state(_joined(core.inner, plan, kept, now), known)
+    if isinstance(core.inner, KeepingEach):
+        return core.state(staying_state(core.inner, _window(KeepAll(), kept), now), known)
     if not isinstance(core.inner, Folded):
         return core.state(core.inner.start(now), known)
     groups = _groups(core.inner, of_numbers(plan), kept) if core.inner.calls else []
-    whole = [[[_window(core.inner.window, kept)]], None, [[[groups]]]]
+    window = KeepAll() if isinstance(core.inner, KeepingFolded) else core.inner.window
+    whole = [[[_window(window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
         return core.state(queued_state(core.inner, whole, core.type, now, wanted), known)
-    return core.state(folded_state(core.inner, whole, core.type, now, wanted)[0], known)
+    inner, rows = folded_state(core.inner, whole, core.type, now, wanted)
+    return core.state(core.inner.holding(inner, rows) if isinstance(core.inner, KeepingFolded) else inner, known)
 
 
 def totals_state(core: PartitionTotals, component: Component, name: str) -> State:

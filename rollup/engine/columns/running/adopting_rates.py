@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
+from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.rates.contents import Contents
@@ -17,7 +18,14 @@ from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.rates.units import Units
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state, table_of
+from rollup.engine.columns.running.adopting_folds import (
+    INPUTS,
+    KEPT,
+    folded_state,
+    queued_state,
+    staying_state,
+    table_of,
+)
 from rollup.engine.columns.running.adopting_joins import folded_join_state
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.row import Row
@@ -106,6 +114,8 @@ def _inner(
         return queued_state(core, kept, stream, now, wanted), table_of((), stream)
     if isinstance(core, Folded):
         return folded_state(core, kept, stream, now, wanted)
+    if isinstance(core, KeepingEach):
+        return staying_state(core, kept[INPUTS][0][0], now), table_of((), stream)
     return core.start(now), table_of((), stream)
 
 

@@ -284,7 +284,7 @@ class Columns:
         projecting: dict[bool, dict[str, FilterProject]] = {True: {}, False: {}}
         for name in self._placing.readers(stream):
             core, inserts = self._placing.core(name), self._placing.target(name) is not None
-            if isinstance(core, FilterProject):
+            if type(core) is FilterProject:
                 projecting[inserts][name] = core
             else:
                 (inserting if inserts else stateful).append(name)

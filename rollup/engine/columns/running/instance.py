@@ -16,11 +16,12 @@ from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keeping import behind
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.evaluate import carried, field, plain
+from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
@@ -43,10 +44,6 @@ from rollup.engine.types import RowType
 
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
-
-_PIECES = 64
-"""How many pieces the rows of a window may consist of before they are put together."""
-
 
 _HEARING_ALL = PartitionTotals | Partitioned | Living | OfEach | Asking
 """What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
@@ -252,14 +249,11 @@ class ColumnInstance(Instance):
             return
         if batch is not None:
             taken = Taken.of(batch, before, holds.filter, holds.where)
-            arrived = pa.table([plain(column) for column in taken.columns], names=self._names)
-            self.window = pa.concat_tables([self.window, arrived])
+            self.window = behind(self.window, taken.columns)
         if holds.window is not None:
             self.window = self.window.slice(
                 self.window.num_rows - inner_of(self.core, self.state).tables["content"].num_rows
             )
-        if self.window.num_columns and self.window.column(0).num_chunks > _PIECES:
-            self.window = self.window.combine_chunks()
 
     # state
 

@@ -16,12 +16,14 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
+from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
+from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.recalled import Recalled
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.sized import Sized
@@ -133,6 +135,9 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _waiting(core, core.plan, state, state)
         case Queued():
             return _waiting(core, plan, state, state)
+        case KeepingEach():
+            found = [((Row(0, row),), ()) for row in _tuples(state.tables["stays"])]
+            return _shown(whole_columns(plan.projection, core.type).columns, plan.projection.having, found)
         case Sized():
             (last,) = _tuples(state.tables["last"])
             return _shown(core.projection.columns, core.projection.having, [((Row(0, last),), ())])
@@ -252,7 +257,7 @@ def _of_partitions(core: Partitioned, plan: Select, state: State, values: Values
         rows = inner.content(now)
     else:
         every = range(core.division.count(core.known(state))) if core.total else None
-        rows = _folded(inner, every, plan, now, values) if isinstance(inner, Folded) else []
+        rows = _folded(inner, every, plan, now, values) if isinstance(inner, Folded) else _staying(inner, now)
     number = compiled(core.number)
     found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
     numbers = np.array([number for number, _ in found], np.int64)
@@ -278,11 +283,23 @@ def _folded(
     if inner.by_group and (isinstance(inner, FoldedJoin) or not plan.unbounded):
         found = (groups[place] for place in _there(inner, seen))
         return [(*_key(key), *values) for key, values in found]
-    if inner.by_group or not isinstance(inner, Queued):
+    if isinstance(inner, KeepingFolded):
+        stays = now.tables["stays"]
+        group = inner.numbered(
+            whole(now.tables["groups"].column("key")), list(map(whole, stays.columns)), stays.num_rows
+        )
+        held = zip(group[0].tolist(), _tuples(stays), strict=True)
+    elif inner.by_group or not isinstance(inner, Queued):
         return []
-    group, *fields = (column.to_pylist() for column in inner.waiting(now).columns[1:])
-    held = zip(group, zip(*fields, strict=True), strict=True)
+    else:
+        waiting = inner.waiting(now)
+        held = zip(waiting.column("group").to_pylist(), _tuples(_rows(inner, now)), strict=True)
     return [(*row, *(groups[place][1] if inner.calls else ())) for place, row in held]
+
+
+def _staying(inner: object, now: State) -> list[tuple[Any, ...]]:
+    """The rows of a statement without aggregates that stay."""
+    return _tuples(now.tables["stays"]) if isinstance(inner, KeepingEach) else []
 
 
 def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:

@@ -34,6 +34,7 @@ from tests.engine.columns.statements.windows import (
     NUMBERS,
     SEVERAL_WINDOWS,
     SIZES,
+    STAYING,
     UNTIL,
     WINDOWS,
 )
@@ -61,6 +62,7 @@ COVERED = [
     *UNTIL,
     *SEVERAL_WINDOWS,
     *KEPT,
+    *STAYING,
     *LEAVING,
     *PATTERNS,
     *KEYED,

@@ -57,6 +57,12 @@ FIRST_OF_GROUPS = [
     "select price, max(volume) as m from S#time(30 msec) group by symbol, flag output first every 2 events",
 ]
 RATES = [
+    "select symbol, price from S#keepall output last every 20 msec",
+    "select irstream symbol, price from S(id > 0)#keepall output every 3 events",
+    "select * from S#keepall where volume > 0 output first every 20 msec",
+    "select rstream symbol, sum(price) as s, count(*) as n from S#keepall output first every 3 events",
+    "select symbol, max(price) as m from S#keepall group by symbol output all every 3 events",
+    "select symbol, price, sum(price) as s from S#keepall group by symbol output last every 20 msec",
     "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
     "select symbol, price from S(price > 20) having volume > 0 output all every 25 msec",
     "select * from S output last every 4 events",
@@ -276,6 +282,9 @@ IN_ONE = [
     "select volume, count(*) as n from S#time_batch(25 msec) group by volume output every 3 events",
     "select id, sum(price) as s from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) having id > 0 output every 20 msec",
     "select symbol from S output snapshot every 20 msec",
+    "select symbol, price from S#keepall output snapshot every 3 events",
+    "select irstream volume, max(price) as m from S#keepall where id > 0 output snapshot every 20 msec",
+    "select symbol, price, min(price) as s from S#keepall group by symbol output all every 3 events",
     "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 20 msec",
     "select symbol, sum(price) as s from S#time_accum(30 msec) where volume > 0 group by symbol output first every 3 events",
 ]

@@ -35,7 +35,8 @@ REFUSED = {
     "select window(price, filter: id > 1) as w from S#length(3)": "the aggregate window with a filter",
     "select max(distinct symbol) as m from S#length(3)": "max of string",
     "select rstream symbol from S": "the remove stream",
-    "select irstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
+    "select rstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
+    "select rstream symbol, price from S#keepall": "the remove stream",
     "select irstream symbol from S#unique(id) where volume > 1": "where behind a window of keys",
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
@@ -224,12 +225,6 @@ REFUSED = {
     ),
     "select irstream symbol, price from S#groupwin(symbol)#time(10 msec) order by price": (
         "order by behind a window of time for each key, which makes one change of what leaves"
-    ),
-    "context C select volume, price from S#keepall group by volume": (
-        "each row of keepall in a context, where none is kept to be shown"
-    ),
-    "context C select symbol, price, sum(volume) as s from S#keepall": (
-        "each row of keepall in a context, where none is kept to be shown"
     ),
     "context Q select context.A.label as l, sum(price) as s from S": "a context of categories with other levels within them",
     "context R select context.A.key1 as k, sum(price) as s from S": "a context that is neither keyed nor by a hash or categories",

@@ -190,6 +190,16 @@ KEPT = [
     "select symbol, count(*) as n, sum(volume) as s from S#sort(4, symbol) group by symbol",
     "select sum(volume) as s from S#sort(2, id desc) having count(*) > 1",
 ]
+STAYING = [
+    "select symbol, price from S#keepall",
+    "select irstream * from S(id > 0)#keepall where volume > 0",
+    "select price - avg(price) as d, symbol from S#keepall having price > avg(price)",
+    "select irstream symbol, price, sum(price) as s from S#keepall group by symbol",
+    "select symbol, max(volume) as m, min(price) as n, max(price, filter: volume > 1) as x from S#keepall group by symbol",
+    "select irstream max(price) as m, count(*) as n from S#keepall where volume > 0",
+    "select id, price, max(price) as a, min(id) as b from S#keepall group by id",
+]
+"""Over windows that nothing leaves."""
 LEAVING = [
     "select irstream symbol, sum(price) as s, count(*) as n from S#length(3) group by symbol",
     "select irstream symbol, sum(volume) as s from S(price > 3)#time(25 msec) group by symbol having count(*) < 3",
