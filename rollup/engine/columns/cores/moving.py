@@ -320,7 +320,7 @@ def moving(plan: Select, type: RowType) -> Moving | str:
     parts = parts_of(input.window)
     if parts is None:
         return f"the window {input.window.__class__.__name__}"
-    return "where behind a window of keys" if plan.where is not None else over_parts(plan, type, parts, Moving)
+    return over_parts(plan, type, parts, Moving)
 
 
 def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]) -> M | str:

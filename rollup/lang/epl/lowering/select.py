@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
-from rollup.engine.expressions import All, Ask, Call, Expr, Field, RowOf, Slot, Variable, walk
+from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, RowOf, Slot, Variable, walk
 from rollup.engine.operators import OF_KEY
 from rollup.engine.rows.plans import (
     ContextValue,
@@ -103,6 +103,9 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
     registry = scope.registry
     inputs = [replace(each, prior=registry.priors.get(place, 0)) for place, each in enumerate(inputs)]
     where, inputs = _filtered(where, inputs)
+    rate, finish = lower_rate(query.output, scope, inputs), _finish(query, scope, shape)
+    if len(sets) < 2 and join is None and not rate.limited and _says_nothing(finish, inputs[0]):
+        finish, projection = Finish(), replace(projection, order=())
     own = [level for level in shape.own]
     default = Level(dimensions, shape.calls)
     into = table_target(query, scope, dimensions) if query.insert is not None and query.insert.table else None
@@ -117,8 +120,8 @@ def assemble(query: sm.Query, scope: Scope, inputs: Sequence[Input], join: JoinS
         grouping=Grouping(dimensions, sets, shape.calls, tuple(own)) if shape.per_group else None,
         total=shape.total,
         grouped=grouped,
-        rate=lower_rate(query.output, scope, inputs),
-        finish=_finish(query, scope, shape),
+        rate=rate,
+        finish=finish,
         emitted="both" if query.selector == "irstream" else "old" if query.selector == "rstream" else "new",
         target=None,
         into=into,
@@ -327,6 +330,14 @@ def _finish(query: sm.Query, scope: Scope, shape: _Shape) -> Finish:
         _many(limit.rows, bare) if limit is not None else None,
         _many(limit.offset, bare) if limit is not None and limit.offset is not None else None,
     )
+
+
+def _says_nothing(finish: Finish, input: Input) -> bool:
+    """Whether each event brings at most one row that comes and one that leaves, of which nothing is left out."""
+    single = isinstance(input, StreamInput) and input.window is None and not input.unnest
+    count, begin = finish.limit, finish.offset
+    some = count is None or (isinstance(count, Const) and count.value != 0)
+    return single and some and (begin is None or (isinstance(begin, Const) and begin.value == 0))
 
 
 def _many(node: ex.Expression, scope: Scope) -> Expr:

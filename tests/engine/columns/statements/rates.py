@@ -186,6 +186,9 @@ HELD = [
     "select irstream symbol, stddev(price) as s from S#time_batch(40 msec) group by symbol having count(*) < 3",
 ]
 FINISHED = [
+    "select symbol, price from S(price > 1) order by volume desc limit 3",
+    "select distinct symbol, sum(price) as s from S group by symbol order by sum(price) limit 1 offset 0",
+    "context C select symbol, sum(price) as s from S order by symbol",
     "select symbol, price from S#length_batch(5) order by price desc, symbol limit 3",
     "select irstream symbol, sum(price) as s from S#time_batch(20 msec) group by symbol order by sum(price) desc limit 2",
     "select * from S#length_batch(4) order by flag, volume desc",

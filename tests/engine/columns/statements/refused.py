@@ -41,12 +41,9 @@ REFUSED = {
     "select symbol from S#sort(3, price) limit 1": "a limit over a window of keys",
     "select irstream symbol from S#sort(3, flag)": "a window by a bool",
     "select symbol from S#time_batch(3, 'FORCE_UPDATE')": "an input that is not a plain stream",
-    "select symbol from S order by symbol": "order by, limit or distinct of rows that come one by one",
+    "select symbol from S limit 0": "order by, limit or distinct of rows that come one by one",
     "select * from pattern [every a=S -> b=S(id=a.id)] limit 3": "limit or distinct of a pattern without order by",
     "select * from pattern [every a=S -> b=S(id=a.id)] order by a.id": "order by, limit or distinct of whole rows",
-    "context C select symbol, sum(price) as s from S order by symbol": (
-        "order by, limit or distinct of rows that come one by one"
-    ),
     "context C select symbol, sum(price) as s from S#length(3) order by symbol": (
         "order by, limit or distinct in a context without an output rate"
     ),
