@@ -122,6 +122,8 @@ class Told:
         """A row comes into the window, and all who follow hear of it."""
         note, delta = self._note, self._entered((row,))
         came, left, _ = delta
+        if not came and not left:  # it waits for its batch
+            return
         for each in came:
             note((place, 1, each.values))
         for each in left:

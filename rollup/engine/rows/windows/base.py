@@ -202,10 +202,10 @@ def value_of(expr: Expr, host: Host) -> Key:
 
 def time_of(expr: Expr, host: Host) -> Key:
     """The time that a row carries; raises QueryError for a row that has none."""
-    value = value_of(expr, host)
+    function, environment = compiled(expr), host.environment
 
     def time(row: Row) -> Any:
-        found = value(row)
+        found = function((row,), (), environment)
         if found is None:
             raise timeless()
         return found

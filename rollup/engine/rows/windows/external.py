@@ -39,11 +39,12 @@ class _ExternalTime(Stamped):
         self._time, self._span = time, span
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old = list[Row]()
+        old, kept, times = list[Row](), self.rows, self.times
         for row in rows:
             at = self.reached = self._time(row)
-            self.stamp(row, at)
-            old += self.before(at - self._span)
+            kept[row.id], times[row.id] = row, at
+            if times[next(iter(kept))] <= at - self._span:
+                old += self.before(at - self._span)
         return Delta(rows, old)
 
 

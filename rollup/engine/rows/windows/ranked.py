@@ -13,7 +13,7 @@ from sortedcontainers import SortedKeyList
 from rollup.engine.expressions import Expr
 from rollup.engine.reals import orderable
 from rollup.engine.row import Delta, Row, delta_of
-from rollup.engine.rows.windows.base import Host, Key, Window, key_of
+from rollup.engine.rows.windows.base import Host, Key, Window, key_of, value_of
 from rollup.engine.types import Kind
 
 Ties = Literal["oldest", "newest"]
@@ -84,14 +84,40 @@ class Sorted:
         return _Sorted(self, host)
 
 
+def _numbers(spec: Sorted) -> bool:
+    return all(each.type.kind in _NUMBERS for each in spec.by)
+
+
+def _by_values(spec: Sorted, host: Host) -> Key:
+    """By what rows stand in order; of equal ones by which has come first."""
+    values, descending, sign = key_of(spec.by, host), spec.descending, _sign(spec)
+    sort = number_key if _numbers(spec) else sort_key
+    return lambda row: (sort(values(row), descending), sign * row.id)
+
+
+def _by_number(spec: Sorted, host: Host) -> Key:
+    """The same by one number, as nearly always."""
+    value, (descending,), sign = value_of(spec.by[0], host), spec.descending, _sign(spec)
+
+    def key(row: Row) -> tuple[Any, ...]:
+        found = value(row)
+        if found is None or found != found:
+            return (*_number(found, descending), sign * row.id)
+        return (-1, -found, sign * row.id) if descending else (1, found, sign * row.id)
+
+    return key
+
+
+def _sign(spec: Sorted) -> int:
+    return -1 if spec.ties == "oldest" else 1
+
+
 class _Sorted(Window):
     told = True
 
     def __init__(self, spec: Sorted, host: Host) -> None:
         self._size = spec.size
-        values, descending, sign = key_of(spec.by, host), spec.descending, -1 if spec.ties == "oldest" else 1
-        sort = number_key if all(each.type.kind in _NUMBERS for each in spec.by) else sort_key
-        self._key: Key = lambda row: (sort(values(row), descending), sign * row.id)
+        self._key = _by_number(spec, host) if len(spec.by) == 1 and _numbers(spec) else _by_values(spec, host)
         self._rows: SortedKeyList = SortedKeyList(key=self._key)
         self._last: Any = None
         """By what the last row of a full window sorts, where that is known."""
