@@ -29,7 +29,7 @@ from rollup.engine.columns.rates.parting import rated_in_context, rated_in_one
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
-from rollup.engine.rows.plans import Filter, Finish, PatternInput, Select, StreamInput
+from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.rows.windows.external import TimeOrder
@@ -43,8 +43,6 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     reason = against_finishing(plan) or _unending(plan)
     if reason is not None:
         return reason
-    if context is not None and plan.finish != Finish() and not plan.rate.limited:
-        return "order by, limit or distinct in a context without an output rate"
     ordered = bool(plan.finish.descending)
     plan = as_read(plan, reads)
     if plan.rate != Rate() and not plan.rate.limited:

@@ -344,7 +344,7 @@ def _key(part: Expr) -> tuple[tuple[Expr, Expr], bool] | None:
     """What must be equal on the left and on the right, where a hash can tell, and whether null equals null."""
     for operator in (EQUAL, SAME):
         pair = equality(part, 1, (operator,))
-        if pair is not None and equated(*map(of_one_event, pair)):
+        if pair is not None and equated(*map(of_one_event, pair), doubles=operator is EQUAL):
             return pair, operator is SAME
     return None
 

@@ -181,10 +181,13 @@ def _compact(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(inner.indices, column.dictionary.take(inner.dictionary))
 
 
-def matching(pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] = ()) -> tuple[Ints, Ints, int]:
+def matching(
+    pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] = (), itself: Collection[int] = ()
+) -> tuple[Ints, Ints, int]:
     """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below; `pairs`:
     the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1, other than
-    in the keys at the places `nulls`, where it equals null.
+    in the keys at the places `nulls`, where it equals null. Both zeros are equal; what is no number equals nothing, or, in the
+    keys at the places `itself`, that.
 
     >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
     >>> one, other, below = matching([numbers, texts])
@@ -195,6 +198,8 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] 
     """
     codes, below, rows = np.empty(0, np.int64), 0, 0
     for place, (one, other) in enumerate(pairs):
+        if pa.types.is_floating(one.type):
+            one, other = _bits(one, place in itself), _bits(other, place in itself)
         kind = one.type if one.type == other.type else pa.int64()
         more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
         if place in nulls:
@@ -206,6 +211,15 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] 
             found, codes = np.unique(codes * values + more, return_inverse=True)
             codes[unknown], below = -1, len(found)
     return codes[:rows], codes[rows:], below
+
+
+def _bits(doubles: pa.Array, itself: bool) -> pa.Array:
+    """Whole numbers that are equal where doubles are; what is no number has one if it equals `itself`."""
+    missing = doubles.is_null().to_numpy(zero_copy_only=False)
+    values = (pc.fill_null(doubles, 0.0) if doubles.null_count else doubles).to_numpy()
+    unknown = np.isnan(values)
+    bits = np.where(unknown, np.nan, values + 0.0).view(np.int64)
+    return pa.array(bits, mask=missing if itself else missing | unknown)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

@@ -28,7 +28,7 @@ from rollup.engine.rows.patterns.algebra import (
     nodes,
 )
 from rollup.engine.rows.plans import Select
-from rollup.engine.types import RowType
+from rollup.engine.types import Kind, RowType
 
 Event = tuple[int, int | None]
 """An event of a match: its tag, and the how manieth of that tag it is (None: the only one)."""
@@ -161,6 +161,8 @@ def _stage(
         found = asked(node, known, reads[node.stream], tags)
         if isinstance(found, str):
             return found
+        if any(one.type.kind is Kind.DOUBLE for one, _ in found.keys):  # what is no number equals itself there
+            return "a key of type double, where one match is looked for at a time"
         equal = tuple(Compared(op.EQUAL.name, one, other) for one, other in found.keys)
         sides = (*equal, *found.compared)
         if any(len(inputs(each.one)) > 1 for each in sides):

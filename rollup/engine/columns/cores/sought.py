@@ -198,7 +198,7 @@ class _Window:
             looked_for = looked_for & self.values.is_null().to_numpy(zero_copy_only=False)
         codes, wanted, below = np.zeros(rows, np.int64), np.zeros(len(came), np.int64), 1
         if own:
-            codes, wanted, below = matching(zip(own, outer, strict=True))
+            codes, wanted, below = matching(zip(own, outer, strict=True), itself=[keys])
         codes = np.where(looked_for, codes, -1)
         many, which = np.zeros(len(came), np.int64), np.zeros(len(came), np.int64)
         times = self.content.column("time").to_numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 JOINS = [
+    "select a.id as i, b.id as j, a.price as p from S#length(3) as a inner join S(flag)#length(4) as b on a.price = b.price",
     "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
     "where a.symbol = b.symbol",
     "select a.id as i, b.id as j, a.price * b.price as x from S#length(3) as a, S(price > 20)#length(5) as b "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.engine.columns.statements.windows import CARRIED
 
 PATTERNS = [
+    "select a.price as p, b.id as i from pattern [every a=S -> b=S(price=a.price)]",
     "select * from pattern [every a=S(price>50) -> b=S(symbol=a.symbol, price<40) where timer:within(60 msec)]",
     "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
     "from pattern [every a=S(volume>2) -> b=S(symbol=a.symbol, volume > 1) where timer:within(30 msec)]",
@@ -57,6 +58,8 @@ PATTERNS = [
     "S(volume = b.volume) -> c=S(symbol=a.symbol)]#length(4) group by a.symbol",
 ]
 ASKING = [
+    "select symbol, price not in (select price from S(volume > 0)#time(20 msec)) as z from S",
+    "select (select id from S(flag)#lastevent as t where t.price = s.price) as p from S as s",
     "select symbol, price - (select avg(price) from S(volume<2)#length(3)) as d from S(volume>=1)",
     "select * from S where price > (select avg(price) * 0.5 from S(flag)#time(25 msec))",
     "select id, (select count(*) from S#time(40 msec) where volume > 1) as n, "

@@ -255,6 +255,10 @@ BY_CONDITION = [
     "select irstream sum(price) as s from S#expr_batch(newest_event.volume / oldest_event.volume > 1)",
 ]
 BEHIND = [
+    "select irstream symbol from S#unique(id) where volume > 1",
+    "select sum(price) as s, max(id) as m from S#sort(3, price) where volume > 1",
+    "select symbol, price, avg(price) as a from S#groupwin(symbol)#length(2) where id > 0 group by volume",
+    "select symbol, count(*) as n from S#length(3)#time(20 msec) where flag group by symbol output last every 3 events",
     "select irstream symbol, prior(1, price) as p from S#length_batch(3) where prior(1, volume) > 1",
     "select symbol, sum(price - prior(1, price)) as s from S#length(3) where volume > 1 group by symbol",
     "select a.symbol as s, sum(b.price) as p from pattern [every a=S(volume < 2) -> b=S(symbol=a.symbol)]#length(2) "
