@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +15,26 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import GroupedShape, shape_of, shifted, unfolded
+from rollup.engine.columns.cores.holding import Different, Ordered
 from rollup.engine.columns.cores.joined import Found, Join, Joined, Places, flat, join_of, joined
 from rollup.engine.columns.cores.keys import whole
+from rollup.engine.columns.cores.looked_up import looked_up
 from rollup.engine.columns.cores.moving import Moves
 from rollup.engine.columns.cores.projecting import Made, Pace, Taken
 from rollup.engine.columns.cores.projecting import Moves as Counted
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.evaluate import flags, passing
+from rollup.engine.columns.evaluate import Columns, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.windows.counted import KeepAll
+from rollup.engine.rows.windows.base import WindowSpec
+from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -68,6 +75,11 @@ class FoldedJoin(Queued):
     def _new_text(self, paced: int) -> str:
         return self.text_of(True)
 
+    @cached_property
+    def lines(self) -> Lines:
+        """The calls."""
+        return _lines(self.calls)
+
     @property
     def keyed(self) -> bool:
         """Whether there is more than one group."""
@@ -104,10 +116,15 @@ class FoldedJoin(Queued):
         return self._of_pairs(state, taken, *self.join.late(state, taken.batch))
 
     def _of_pairs(self, state: State, taken: Taken, windows: State, found: Found) -> tuple[State, Made]:
-        found = self._chosen(found)
-        codes, keys, counts, slots = self._grouped(state.tables["groups"], found)
-        moves, fields = _moves(found), list(found.columns)
-        change, group, source, sign, made = self._looped(0, moves, codes, fields, counts, slots)
+        found, held = self._chosen(found), self._held(state)
+        fields = (
+            [pa.concat_arrays([*map(plain, each)]) for each in zip(held, found.columns, strict=True)] if held else []
+        )
+        fields, old = fields or list(found.columns), len(held[0]) if held else 0
+        codes, keys, counts, slots = self._grouped(state.tables["groups"], found, fields)
+        moves = _moves(found, old)
+        change, group, source, sign, made = self._looped(old, moves, codes, fields, counts, slots)
+        codes = codes[old:]
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in fields]
         made = Made(
             taken, moves.at[change], moves.event[change], [*columns, *made], sign if self.emitted != "new" else None, group,
@@ -120,9 +137,19 @@ class FoldedJoin(Queued):
             tables["groups"] = groups if last is None else groups.take(pa.array(last))
         return State(tables, windows.scalars), made
 
-    def _grouped(self, groups: pa.Table, found: Found) -> tuple[Ints, pa.Array, Ints, list[np.ndarray]]:
-        """The group of each pair; the keys of all groups, their rows and slots."""
-        codes, keys = self.numbered(whole(groups.column("key")), found.columns, len(found.change))
+    def _held(self, state: State) -> Columns:
+        """The fields of the pairs that there are, where aggregates go by them."""
+        if self.apart or not self.lines.held:
+            return ()
+        return [whole(each) for each in self.waiting(state).columns[2:]]
+
+    def _grouped(
+        self, groups: pa.Table, found: Found, fields: Columns
+    ) -> tuple[Ints, pa.Array, Ints, list[np.ndarray]]:
+        """The group of each pair, of all that there are; the keys of all groups, their rows and slots."""
+        codes, keys = self.numbered(
+            whole(groups.column("key")), fields, len(fields[0]) if fields else len(found.change)
+        )
         if self.apart:
             each, codes = np.unique(found.change * len(keys) + codes, return_inverse=True)
             keys, groups = keys.take(pa.array(each % len(keys))), groups.slice(0, 0)
@@ -152,12 +179,18 @@ class FoldedJoin(Queued):
         return self.counting(self.waiting(state))
 
 
-def _moves(found: Found) -> Moves:
-    """The pairs as rows that come and leave, with the changes that make or unmake any."""
+def _lines(calls: tuple[AggregateCall, ...]) -> Lines:
+    """The calls over pairs, which leave in any order; which one of equal values leaves is not known."""
+    return Lines(calls, in_order=False, by_value=True)
+
+
+def _moves(found: Found, old: int) -> Moves:
+    """The pairs as rows behind `old` others that come and leave, with the changes that make or unmake any."""
     changes, entering, leaving, come, gone = (np.empty(len(found.change), np.int64) for _ in range(5))
     n, comes, leaves = loop(_MOVES)(found.change, found.sign, changes, entering, leaving, come, gone)
     at, event = found.at[changes[:n]], found.event[changes[:n]]
-    return Moves(at, event, come[:n], gone[:n], entering[:comes], leaving[:leaves], np.empty(0, np.int64), 0)
+    listed = entering[:comes] + old, leaving[:leaves] + old
+    return Moves(at, event, come[:n], gone[:n], *listed, np.empty(0, np.int64), 0)
 
 
 def over_join(plan: Select, reads: Mapping[str, RowType]) -> Joined | FoldedJoin | str:
@@ -188,7 +221,7 @@ def folded_pairs(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> t
         return shape
     (input,), alone = inner.inputs, plan.join is not None and plan.join.only is not None
     assert isinstance(input, StreamInput)
-    reason = unfolded(inner, input, shape, "rows") or _against(join, shape, alone)
+    reason = unfolded(inner, input, shape, "rows", True) or _against(join, shape, alone)
     if reason is not None:
         return reason
     keys, calls, by_group = shape
@@ -207,13 +240,27 @@ def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:
     keys, calls, _ = shape
     if keys and not calls:
         return "groups without aggregates over a join"
-    if Lines(calls).held:
-        return "an aggregate over a join that goes by more than sums"
+    by_value = (
+        isinstance(each, Different) or (isinstance(each, Ordered) and not each.linked) for each in _lines(calls).held
+    )
+    if any(map(looked_up, calls)) or not all(by_value):
+        return "an aggregate over a join that goes by its rows"
+    if _lines(calls).held and (alone or not all(_lets_in(side.window) for side in join.sides)):
+        return "an aggregate that goes by more than sums over a join of one input, or of a window that rows do not get into"
     # A row that was alone does not leave when it gets a partner, so that groups are left by rows that they have not.
     outer = any(
         whole and not (alone and moves) for whole, moves in zip(join.rules.whole, join.rules.moving, strict=True)
     )
     return "aggregates over an outer join" if outer and calls else None
+
+
+def _lets_in(window: WindowSpec | None) -> bool:
+    """Whether all rows get into a window: then the pairs that there are are those that have come and not left."""
+    match window:
+        case Length() | Time(size=None) | KeepAll() | Unique(first=False) | LengthBatch(early=False) | TimeBatch():
+            return True
+        case _:
+            return False
 
 
 def _used(plan: Select) -> list[Expr]:

@@ -32,6 +32,11 @@ JOINS = [
     "on a.symbol = b.symbol",
 ]
 FOLDED_JOINS = [
+    "select irstream max(a.volume) as m, min(b.id) as n from S#length(3) as a, S(flag)#length(4) as b where a.volume = b.volume",
+    "select a.symbol as k, count(distinct b.id) as n, median(a.price + 1) as m from S#time(20 msec) as a, S#unique(symbol) as b "
+    "where a.volume = b.volume group by a.symbol",
+    "select a.id as i, max(b.price + 1) as m from S#length_batch(3) as a, S#keepall as b where a.id = b.volume group by b.flag",
+    "context C select max(a.volume) as m, sum(distinct b.volume) as n from S#length(2) as a, S#time(25 msec) as b where a.id = b.id",
     "select a.symbol as k, sum(b.price) as s, count(*) as n from S(volume<2)#length(4) as a, S(volume>=1)#length(3) as b "
     "where a.symbol = b.symbol group by a.symbol",
     "select irstream sum(a.price) as s, avg(b.volume) as m, count(b.flag) as n from S#time(20 msec) as a, S#unique(symbol) as b "
@@ -52,6 +57,8 @@ FOLDED_JOINS = [
     "where a.symbol = b.symbol group by a.symbol order by avg(b.price) desc",
 ]
 RATED_JOINS = [
+    "select a.symbol as k, max(b.volume) as m from S#length(3) as a, S(flag)#length(4) as b where a.id = b.id group by a.symbol "
+    "output last every 3 events",
     "select a.symbol as k, count(*) as n from S(volume<2)#time(20 msec) as a, S(volume>=1)#time(20 msec) as b "
     "where a.symbol = b.symbol group by a.symbol output last every 20 msec",
     "select irstream a.symbol as k, sum(b.price) as s from S#time(20 msec) as a, S#length(4) as b where a.symbol = b.symbol "

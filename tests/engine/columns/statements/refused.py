@@ -271,12 +271,14 @@ REFUSED = {
     "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (
         "a limit over a window of keys"
     ),
-    "select max(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "the aggregate max",
+    "select max(a.price) as s from S#sort(2, price) as a, S#length(3) as b where a.id = b.id": (
+        "an aggregate that goes by more than sums over a join of one input, or of a window that rows do not get into"
+    ),
+    "select first(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
+        "an aggregate over a join that goes by its rows"
+    ),
     "select sum(a.price) as s from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
         "aggregates over an outer join"
-    ),
-    "select count(distinct a.volume) as n from S#length(2) as a, S#length(3) as b where a.id = b.id": (
-        "an aggregate over a join that goes by more than sums"
     ),
     "select a.id, count(*) as n from S#length(2) as a full outer join S#length(3) as b on a.id = b.id group by a.id": (
         "aggregates over an outer join"
