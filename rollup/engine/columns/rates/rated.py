@@ -98,14 +98,14 @@ class Rated:
         batch = Batch.nothing(self.kinds, inner["shown"].scalars["now"]) if until is None else until
         names = [f"field{i}" for i in range(len(batch.columns))]
         tables["until"] = pa.table([pa.array(batch.times), *batch.columns], names=["time", *names])
-        return State.holding(inner, {**own, "until": batch.now}, tables)
+        return State.holding(inner, {**own, "until": batch.now, "stream": batch.stream}, tables)
 
     def settled(self, state: State) -> State:
         """The same state, with the core as it was shown last worked out: a step only notes until which event that is."""
         if not self.lazy:
             return state
         inner, (times, *columns) = state.held(), state.tables["until"].columns
-        batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"])
+        batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"], state.scalars["stream"])
         shown = self.core.made(inner["shown"], self.core.taken(inner["shown"], batch))[0]
         return self.state({**inner, "shown": shown}, state.tables["waiting"], state.tables["latest"], Counts.of(state))
 
@@ -331,7 +331,8 @@ class Rated:
         if not len(outputs.at):
             found = self.state({"core": after, "shown": before["shown"]}, *tables, counts)
             until = {"until": state.tables["until"]}
-            return State({**found.tables, **until}, {**found.scalars, "until": state.scalars["until"]})
+            as_it_was = {name: state.scalars[name] for name in ("until", "stream")}
+            return State({**found.tables, **until}, {**found.scalars, **as_it_was})
         at, event = min(int(outputs.at[-1]), after.scalars["now"]), int(outputs.event[-1])
         times = np.maximum(batch.times, before["core"].scalars["now"])
         part = batch.part(0, event + 1 if event >= 0 else int(np.searchsorted(times, at)))

@@ -22,6 +22,7 @@ from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr, Variable
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rate import Rate
+from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
@@ -41,8 +42,13 @@ def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rat
         return core
     if mode in ("first", "snapshot"):
         return f"output {mode} over a join"
-    if core.calls and (mode == "default" or ordered):
-        return "aggregates over a join that an output works out"
+    if core.lines.held:
+        return "aggregates that go by more than sums over a join, with an output rate"
+    lazy = bool(core.calls) and (mode == "default" or ordered)
+    if lazy and not all(
+        isinstance(each.window, Length | KeepAll | Unique | LengthBatch | None) for each in core.join.sides
+    ):
+        return "aggregates over a join of windows by time that an output works out"
     found = _rated(plan, core, core.type, ordered)
     if isinstance(found, str):
         return found

@@ -54,7 +54,9 @@ def rated_state(
     now, shown = instance.runner.now, None
     if isinstance(core, Rated) and core.lazy:
         # Before the instance goes on: a snapshot shares the groups with it.
-        before = _at_last_output(core.core, wider(instance.snapshot()), now)
+        before = wider(instance.snapshot())
+        if not isinstance(core.core, FoldedJoin):  # of pairs those of now are shown
+            before = _at_last_output(core.core, before, now)
         shown = _inner(core.core, before, stream, now, [])[0]
     instance.outputs.settle()
     kept = wider(instance.snapshot())

@@ -115,7 +115,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             if type(core.core) is Folded and core.core.by_group:
                 return _by_group(core.core, plan, shown, inner["core"])
             if isinstance(core.core, FoldedJoin):
-                return content(core.core, plan, shown, held)
+                return _waiting(core.core, core.core.plan, shown, inner["core"])
             if isinstance(core.core, Queued):
                 return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)

@@ -57,8 +57,12 @@ FOLDED_JOINS = [
     "where a.symbol = b.symbol group by a.symbol order by avg(b.price) desc",
 ]
 RATED_JOINS = [
-    "select a.symbol as k, max(b.volume) as m from S#length(3) as a, S(flag)#length(4) as b where a.id = b.id group by a.symbol "
-    "output last every 3 events",
+    "select a.symbol as k, sum(b.volume) as m from S#length(3) as a, S(flag)#length(4) as b where a.id = b.id group by a.symbol "
+    "output every 3 events",
+    "select irstream sum(b.price) as m, count(*) as n from S#unique(symbol) as a, S#keepall as b where a.id = b.volume "
+    "output every 20 msec",
+    "select a.id as i, sum(b.price) as m from S#length(3) as a, S#length_batch(2) as b where a.volume = b.volume group by b.flag "
+    "output last every 20 msec order by sum(b.price)",
     "select a.symbol as k, count(*) as n from S(volume<2)#time(20 msec) as a, S(volume>=1)#time(20 msec) as b "
     "where a.symbol = b.symbol group by a.symbol output last every 20 msec",
     "select irstream a.symbol as k, sum(b.price) as s from S#time(20 msec) as a, S#length(4) as b where a.symbol = b.symbol "

@@ -290,8 +290,11 @@ REFUSED = {
         "groups without aggregates over a join"
     ),
     "select prior(1, a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": "look-ups beside a join",
-    "select sum(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output every 3 events": (
-        "aggregates over a join that an output works out"
+    "select sum(a.price) as s from S#time(2) as a, S#length(3) as b where a.id = b.id output every 3 events": (
+        "aggregates over a join of windows by time that an output works out"
+    ),
+    "select max(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id output last every 3 events": (
+        "aggregates that go by more than sums over a join, with an output rate"
     ),
     "select a.price as s from S#length(2) as a, S#length(3) as b where a.id = b.id output first every 3 events": (
         "output first over a join"
