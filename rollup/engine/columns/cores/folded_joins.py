@@ -33,7 +33,7 @@ from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
-from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.types import RowType
@@ -258,6 +258,8 @@ def _lets_in(window: WindowSpec | None) -> bool:
     """Whether all rows get into a window: then the pairs that there are are those that have come and not left."""
     match window:
         case Length() | Time(size=None) | KeepAll() | Unique(first=False) | LengthBatch(early=False) | TimeBatch():
+            return True
+        case Grouped(inner=Length()):  # those of partitions
             return True
         case _:
             return False
