@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.live import Engine
 from tests.live.deploying import UNCOVERED, deployed, exact, run, send, steps
 from tests.live.statements.covered import COVERED, SCHEMA
 from tests.live.statements.together import SEVERAL
+from tests.profiles import examples
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -28,7 +29,7 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 
 
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16)
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
 def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
     assert run(deployed(names, least), found, least) == run(deployed(names, None), found, None)
@@ -50,7 +51,7 @@ def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], foun
     ],
     ids=" then ".join,
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16)
 @given(before=steps, after=steps, least=st.sampled_from([1, 1, 4]))
 def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
     names: list[str], before: Any, after: Any, least: int
@@ -61,7 +62,7 @@ def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
 
 
 @pytest.mark.parametrize("names", [["rows at", "last at", "groups at"], ["all at", "total at", "removed"]])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(16)
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
 def test_a_schedule_brings_over_columns_what_it_brings_on_rows(names: list[str], found: Any, least: int) -> None:
     slower = [

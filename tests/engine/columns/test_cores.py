@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -46,13 +46,14 @@ from tests.engine.columns.statements.rates import EMPTYING, GROUPS_AS_THEY_COME,
 from tests.engine.columns.statements.refused import REFUSED
 from tests.engine.columns.statements.rows import PATTERNS
 from tests.engine.columns.statements.windows import FILTERS, SIZES, UNTIL, WINDOWS
+from tests.profiles import examples
 from tests.rereading import reread
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize("text", COVERED, ids=range(len(COVERED)))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(26)
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
 def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any, keep: bool, rest: int):
     events = timed(found)

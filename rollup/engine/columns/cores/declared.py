@@ -38,8 +38,9 @@ from rollup.engine.reals import orderable
 from rollup.engine.row import Row
 from rollup.engine.types import INT, NULL, Kind
 
-Held = Literal["nothing", "rows", "queue"]
-"""What a core holds of the rows of a window: nothing; rows, which leave in any order; or in the order in which they came."""
+Held = Literal["nothing", "all stay", "rows", "queue"]
+"""What a core holds of the rows of a window: nothing, be it that all stay; rows, which leave in any order; or in the order in
+which they came."""
 _SUMS = (known.SUM.name, known.AVG.name)
 _WRAPPING = (known.SUM_OF_LONGS.name, known.AVG_OF_LONGS.name)
 _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name, known.SUM_OF_SQUARES.name)
@@ -52,7 +53,8 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     """The first reason why a call cannot be part of a loop over what is held; `emptied`: groups that have emptied may be shown
     once more; `whole`: rows are held whole, and not only what the aggregates are of.
     """
-    name = call.aggregate.name
+    name, stay = call.aggregate.name, held == "all stay"
+    held = "nothing" if stay else held
     if looked_up(call):
         return against_looking_up(call, whole and held != "nothing", held == "queue")
     args, rankable = values_of(call), held == "queue" or (whole and held == "rows")
@@ -74,7 +76,7 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     elif (
         name in EVER
         or (call.aggregate.at is not None and held != "nothing")
-        or (name in EXTREMES and (rankable or held == "nothing"))
+        or (name in EXTREMES and (rankable or stay))
     ):
         wanted = NUMBERS
     elif name not in _SUMS and not (name in _ORDERED and rankable):

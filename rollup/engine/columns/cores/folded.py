@@ -346,7 +346,7 @@ def folded(plan: Select, width: int) -> Folded | str:
     keys, calls, by_group = shape
     by_key = isinstance(window, Unique | Grouped) and window.key[0] in keys  # a group's rows are of one key
     held = "queue" if isinstance(window, Length | Time) or by_key else "rows"
-    held = "nothing" if window is None or isinstance(window, KeepAll) else held
+    held = "all stay" if isinstance(window, KeepAll | None) else held
     if (reason := unfolded(plan, input, shape, held)) is not None:
         return reason
     if not by_group and isinstance(window, Unique | Grouped | Sorted):

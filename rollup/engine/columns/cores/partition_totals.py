@@ -157,7 +157,8 @@ def partition_totals(plan: Select, context: Context, type: RowType) -> Partition
         return "a column that is neither the key nor an aggregate"
     calls = plan.levels[0].calls
     columns = tuple(_seen(column, len(calls)) for column in projection.columns)
-    reason = filtered(input.filter, plan.where) or first(map(uncountable, calls)) or first(map(against, columns))
+    reason = filtered(input.filter, plan.where) or first(uncountable(each, "all stay") for each in calls)
+    reason = reason or first(map(against, columns))
     return reason or PartitionTotals(
         found, input.filter, plan.where, Lines(calls, stay=True), rate.span, columns, names
     )

@@ -100,7 +100,6 @@ LIVING = [
     "context V select symbol, last(price) as f, count(*) as n from S group by symbol output last when terminated",
     "context V select id, price from S",
     "context V select irstream id, price from S#keepall",
-    "context T select symbol, max(volume) as v, context.id as i from S#keepall group by symbol output snapshot when terminated",
     "context I select symbol, price, avg(price) as a from S#keepall",
     "context E select sum(price) as p, count(*) as n, context.startTime as t, context.endTime as e from S where volume > 0",
     "context B select context.s.symbol as k, context.s.price as p, count(*) as n from S(volume >= 0) having count(*) > 1",

@@ -274,7 +274,7 @@ REFUSED = {
     "select max(a.price) as s from S#sort(2, price) as a, S#length(3) as b where a.id = b.id": (
         "an aggregate that goes by more than sums over a join of one input, or of a window that rows do not get into"
     ),
-    "select first(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
+    "select avedev(a.price) as s from S#length(2) as a, S#length(3) as b where a.id = b.id": (
         "an aggregate over a join that goes by its rows"
     ),
     "select sum(a.price) as s from S#length(2) as a left outer join S#length(3) as b on a.id = b.id": (
