@@ -126,7 +126,8 @@ def _divided(name: str, args: Sequence[Term], known: str) -> Term | None:
     """Division of what is a double, or may be made one."""
     if name != op.DIVIDE_IEEE.name or any(arg.truth or (arg.reach or 0) > op.EXACT for arg in args):
         return None
-    return Term(f"(float({args[0].value}) / float({args[1].value}))", known)
+    # Interpreted, only numbers of NumPy divide by zero as the machine does.
+    return Term(f"(np.float64({args[0].value}) / np.float64({args[1].value}))", known)
 
 
 def _known(args: Sequence[Term]) -> str:

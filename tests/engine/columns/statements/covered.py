@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.engine.columns.statements.aggregates import EVER_IN_WINDOWS, EXTREMES_OF_LONGS, LEFT, LONGS, LOOKED_UP
 from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING, RATED
-from tests.engine.columns.statements.joins import FOLDED_JOINS, JOINS, RATED_JOINS
+from tests.engine.columns.statements.joins import BY_DOUBLES, FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (
     AFTER,
     FINISHED,
@@ -74,6 +74,7 @@ COVERED = [
     *ASKING,
     *EARLIER,
     *JOINS,
+    *BY_DOUBLES,
     *FOLDED_JOINS,
     *RATED_JOINS,
     *RATES,

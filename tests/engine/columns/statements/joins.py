@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 JOINS = [
-    "select a.id as i, b.id as j, a.price as p from S#length(3) as a inner join S(flag)#length(4) as b on a.price = b.price",
     "select a.symbol as s, a.price as p, b.volume as v from S(volume<2)#time(30 msec) as a, S(volume>=2)#time(60 msec) as b "
     "where a.symbol = b.symbol",
     "select a.id as i, b.id as j, a.price * b.price as x from S#length(3) as a, S(price > 20)#length(5) as b "
@@ -31,6 +30,12 @@ JOINS = [
     "select irstream a.id as i, b.id as j from S#sort(3, price) as a left outer join S(volume>=1)#time_batch(20 msec) as b "
     "on a.symbol = b.symbol",
 ]
+BY_DOUBLES = [
+    "select a.id as i, b.id as j, a.price as p from S#length(3) as a inner join S(flag)#length(4) as b on a.price = b.price",
+    "select a.price as p, b.id as i from pattern [every a=S -> b=S(price=a.price)]",
+    "context C select a.price as p, b.id as i from pattern [every a=S -> b=S(price=a.price)]",
+]
+"""Joins and patterns whose keys are doubles."""
 FOLDED_JOINS = [
     "select irstream max(a.volume) as m, min(b.id) as n from S#length(3) as a, S(flag)#length(4) as b where a.volume = b.volume",
     "select a.symbol as k, count(distinct b.id) as n, median(a.price + 1) as m from S#time(20 msec) as a, S#unique(symbol) as b "

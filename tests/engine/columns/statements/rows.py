@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.engine.columns.statements.windows import CARRIED
 
 PATTERNS = [
-    "select a.price as p, b.id as i from pattern [every a=S -> b=S(price=a.price)]",
     "select * from pattern [every a=S(price>50) -> b=S(symbol=a.symbol, price<40) where timer:within(60 msec)]",
     "select a.symbol as s, a.price as p, b.volume as v, b.price * a.volume as x "
     "from pattern [every a=S(volume>2) -> b=S(symbol=a.symbol, volume > 1) where timer:within(30 msec)]",
