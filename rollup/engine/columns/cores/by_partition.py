@@ -100,7 +100,7 @@ def by_partition(
         return core
     core = replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
     if isinstance(input.window, KeepAll) and type(core) is Folded and not core.by_group:
-        return "the remove stream of one row a row" if plan.emitted == "old" else KeepingFolded.of(core, wider)
+        return KeepingFolded.of(core, wider)
     return core
 
 

@@ -108,7 +108,8 @@ class Folded:
         return found
 
     def _new_text(self, paced: int) -> str:
-        return text(self.lines, Shape(self._window[0], self.forgets, self.by_group, self.emitted != "new", paced))
+        both = self.by_group and self.emitted != "new"  # rows that stand for themselves are there where none leaves
+        return text(self.lines, Shape(self._window[0], self.forgets, self.by_group, both, paced))
 
     @property
     def forgets(self) -> bool:
@@ -352,13 +353,10 @@ def folded(plan: Select, width: int) -> Folded | str:
     if not by_group and isinstance(window, Unique | Grouped | Sorted):
         return "one row a row over a window of keys"
     kept = window if isinstance(window, Length | Time | Unique | Grouped | Sorted) else None
-    emitted = (
-        "new" if kept is None and not by_group and plan.emitted == "both" else plan.emitted
-    )  # for none ever leaves
-    if not by_group and emitted != "new":
+    if not by_group and plan.emitted != "new" and (kept is not None or plan.emitted == "old"):
         return "the remove stream of one row a row"
     projection = shifted(plan.projection, 0 if by_group else width)
-    return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, emitted)
+    return Folded(input.filter, plan.where, kept, keys, calls, by_group, projection, width, plan.emitted)
 
 
 def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, whole: bool = False) -> str | None:

@@ -45,6 +45,8 @@ EACH = [
     "context C select irstream avg(price) as s, max(price) as m from S#length(2)",
     "context C select sum(price) as s from S#keepall",
     "context C select volume, price from S#keepall",
+    "context C select rstream price, sum(price) as s from S#keepall",
+    "context C select irstream price, sum(price) as s from S",
     "context G select irstream context.label as l, symbol, price, sum(volume) as s from S#keepall where id > 0",
     "context K select symbol, price, max(price) as s, min(volume) as m from S#keepall group by id having max(price) > 20",
     "context K select context.key1 as k, context.key2 as v, sum(price) as s from S",

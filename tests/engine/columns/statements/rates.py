@@ -62,6 +62,7 @@ RATES = [
     "select * from S#keepall where volume > 0 output first every 20 msec",
     "select rstream symbol, sum(price) as s, count(*) as n from S#keepall output first every 3 events",
     "select symbol, max(price) as m from S#keepall group by symbol output all every 3 events",
+    "select irstream symbol, price, sum(price) as s from S group by symbol output last every 3 events",
     "select symbol, price, sum(price) as s from S#keepall group by symbol output last every 20 msec",
     "select symbol, price from S(price > 20) having volume > 0 output every 3 events",
     "select symbol, price from S(price > 20) having volume > 0 output all every 25 msec",
@@ -128,6 +129,7 @@ RATES_AFTER = [
     "select irstream symbol, price from S#time_batch(15 msec) output after 3 events every 4 events",
 ]
 AFTER = [
+    "select rstream symbol, avg(price) as a from S output after 3 events",
     "select symbol, price * 2 as x from S(price > 3) output after 3 events",
     "select * from S having volume > 0 output after 2 events",
     "select symbol from S output after 50 msec",

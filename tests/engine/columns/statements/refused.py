@@ -37,7 +37,6 @@ REFUSED = {
     "select rstream symbol from S": "the remove stream",
     "select rstream symbol, price, sum(price) as s from S#keepall group by symbol": "the remove stream of one row a row",
     "select rstream symbol, price from S#keepall": "the remove stream",
-    "context C select rstream price, sum(price) as s from S#keepall": "the remove stream of one row a row",
     "select a.price as p from pattern [every (a=S(id > 0) -> b=S(price=a.price))]": (
         "a key of type double, where one match is looked for at a time"
     ),
