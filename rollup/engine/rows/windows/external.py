@@ -43,8 +43,10 @@ class _ExternalTime(Stamped):
         for row in rows:
             at = self.reached = self._time(row)
             kept[row.id], times[row.id] = row, at
-            if times[next(iter(kept))] <= at - self._span:
-                old += self.before(at - self._span)
+            limit = at - self._span
+            while kept and times[first := next(iter(kept))] <= limit:
+                del times[first]
+                old.append(kept.popitem(last=False)[1])
         return Delta(rows, old)
 
 
