@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.state import State
 from tests.engine.columns.delivering import KINDS, core
 
@@ -44,3 +45,27 @@ def test_outputs_of_partitions_go_on_from_an_earlier_state(text: str) -> None:
             heard += output.deliveries()
     assert told[0] == told[1]
     assert len(told[0]) > 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select sum(price) as s from S#length(3) output every 3 events",
+        "select symbol, price, avg(price) as a from S#time(5 msec) group by symbol output every 4 msec",
+    ],
+)
+def test_outputs_go_on_from_a_state_that_does_not_say_of_which_stream_it_is(text: str) -> None:
+    found = core(text)
+    assert isinstance(found, Rated)
+    shown: list[list[State]] = [[], []]
+    for way, settled in enumerate(shown):
+        state = found.start(0)
+        for begin in range(0, len(EVENTS), 4):
+            part = EVENTS[begin : begin + 4]
+            columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+            if way:
+                state = State(state.tables, {name: value for name, value in state.scalars.items() if name != "stream"})
+            state, _ = found.step(state, Batch.of(columns, [at for at, _ in part], stream="S"))
+            settled.append(found.settled(state))
+    assert [each.tables for each in shown[0]] == [each.tables for each in shown[1]]
+    assert any(table.num_rows for table in shown[0][-1].tables.values())

@@ -181,7 +181,7 @@ class _Parting:
             return "output first by groups with the remove stream"
         if beats.at_end:
             return "output first by groups when terminated"
-        stays = isinstance(_window(plan), KeepAll | None)
+        stays = isinstance(_window(plan), KeepAll | None) and plan.grouping is None
         core = self._inner("new" if stays or plan.grouping is not None else "both", not stays)
         if isinstance(core, str):
             return core

@@ -105,7 +105,7 @@ class Rated:
         if not self.lazy:
             return state
         inner, (times, *columns) = state.held(), state.tables["until"].columns
-        batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"], state.scalars["stream"])
+        batch = Batch(tuple(map(whole, columns)), times.to_numpy(), state.scalars["until"], _stream(state))
         shown = self.core.made(inner["shown"], self.core.taken(inner["shown"], batch))[0]
         return self.state({**inner, "shown": shown}, state.tables["waiting"], state.tables["latest"], Counts.of(state))
 
@@ -331,7 +331,7 @@ class Rated:
         if not len(outputs.at):
             found = self.state({"core": after, "shown": before["shown"]}, *tables, counts)
             until = {"until": state.tables["until"]}
-            as_it_was = {name: state.scalars[name] for name in ("until", "stream")}
+            as_it_was = {"until": state.scalars["until"], "stream": _stream(state)}
             return State({**found.tables, **until}, {**found.scalars, **as_it_was})
         at, event = min(int(outputs.at[-1]), after.scalars["now"]), int(outputs.event[-1])
         times = np.maximum(batch.times, before["core"].scalars["now"])
@@ -345,6 +345,11 @@ class Rated:
         units = waiting["unit"].to_numpy()
         core, numbers = self.core.compacted(core, units)
         return core, waiting if numbers is None else waiting.set_column(0, "unit", pa.array(numbers[units]))
+
+
+def _stream(state: State) -> str:
+    """The stream of the events until which a core was shown last; states of earlier versions have only those of one stream."""
+    return state.scalars.get("stream", "")
 
 
 def _intervals(made: Made, ends: Ints) -> Ints:
