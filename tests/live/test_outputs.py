@@ -118,3 +118,17 @@ def test_an_output_that_a_jump_made_late_shows_what_had_not_left_its_window_by_t
         engine.jump(25)
     assert engines[0].rows("x") == engines[1].rows("x") == [{"n": 4}]
     assert [each.executor for each in engines[0].plan()] == ["columns"]
+
+
+def test_a_jump_that_brings_an_output_of_a_join_lets_its_windows_out_behind_it() -> None:
+    text = "select a.symbol as k, b.price as p, sum(b.price) as s from S#length(3) as a, S#time(20 msec) as b "
+    engines = [Engine(columns=1), Engine(columns=None)]
+    for engine in engines:
+        engine.deploy(SCHEMA)
+        engine.deploy(text + "where a.volume = b.volume group by a.symbol output last every 20 msec", "x")
+        engine.send("S", pa.Table.from_pylist([{"symbol": "a", "price": 2.0, "volume": 1}], TYPES))
+        assert engine.rows("x") == [{"k": "a", "p": 2.0, "s": 2.0}]
+        engine.jump(50)
+        assert [each.new for each in engine.heard()] == [[{"k": "a", "p": 2.0, "s": 2.0}]]
+        assert engine.rows("x") == []
+    assert [each.executor for each in engines[0].plan()] == ["columns"]

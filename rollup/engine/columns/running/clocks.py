@@ -117,8 +117,10 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
-        case Rated(core=FoldedJoin()) if _is_due(state, now) is not (phase is Phase.OUTPUT):
-            return _before_windows(core, state, now, nothing)
+        case Rated(core=FoldedJoin()) if phase is Phase.OUTPUT and not _is_due(state, now):
+            return core.shown(state, nothing, np.empty(0, np.int64), True)  # where the clock has jumped, windows wait
+        case Rated(core=FoldedJoin()) if phase is not Phase.OUTPUT and _is_due(state, now):
+            return _before_windows(core, state, now)
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Firsts() if phase is Phase.OUTPUT:
@@ -165,11 +167,10 @@ def _is_due(state: State, now: int) -> bool:
     return due is not None and due <= now
 
 
-def _before_windows(core: Rated, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
+def _before_windows(core: Rated, state: State, now: int) -> tuple[State, Output]:
     """An output of a join that is due comes before the windows let rows out, and then not again at its own turn."""
-    ticks = [now] if _is_due(state, now) else []
-    state = _gone_on(core, state, now) if ticks else state
-    return core.shown(state, replace(nothing, now=state.scalars["now"]), np.array(ticks, np.int64))
+    nothing = Batch.nothing(core.kinds, state.scalars["now"])
+    return core.shown(_gone_on(core, state, now), nothing, np.array([now], np.int64))
 
 
 def _gone_on(core: Rated, state: State, now: int) -> State:
