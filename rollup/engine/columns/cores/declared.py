@@ -73,7 +73,7 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
         wanted = (Kind.LONG,)
-    elif name in EVER or (name in EXTREMES and (rankable or stay)) or (call.aggregate.at is not None and held != "nothing"):
+    elif name in EVER or (name in EXTREMES and (rankable or stay)) or (standing(call) and held != "nothing"):
         wanted = NUMBERS
     elif name not in _SUMS and not (name in _ORDERED and rankable):
         return f"the aggregate {name}"
