@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 import pytest
 
@@ -11,6 +13,14 @@ from rollup.engine.state import State
 from tests.engine.columns.delivering import KINDS, core
 
 EVENTS = [(at, ("ab"[at % 2], float(at), at % 3, True, at)) for at in range(1, 24)]
+
+
+def batches() -> Iterator[Batch]:
+    """The events, four at a time."""
+    for begin in range(0, len(EVENTS), 4):
+        part = EVENTS[begin : begin + 4]
+        columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+        yield Batch.of(columns, [at for at, _ in part], stream="S")
 
 
 def earlier(state: State) -> State:
@@ -38,10 +48,8 @@ def test_outputs_of_partitions_go_on_from_an_earlier_state(text: str) -> None:
     told: list[list[object]] = [[], []]
     for way, heard in enumerate(told):
         state = found.start(0)
-        for begin in range(0, len(EVENTS), 4):
-            part = EVENTS[begin : begin + 4]
-            columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
-            state, output = found.step(earlier(state) if way else state, Batch.of(columns, [at for at, _ in part]))
+        for batch in batches():
+            state, output = found.step(earlier(state) if way else state, batch)
             heard += output.deliveries()
     assert told[0] == told[1]
     assert len(told[0]) > 3
@@ -60,12 +68,10 @@ def test_outputs_go_on_from_a_state_that_does_not_say_of_which_stream_it_is(text
     shown: list[list[State]] = [[], []]
     for way, settled in enumerate(shown):
         state = found.start(0)
-        for begin in range(0, len(EVENTS), 4):
-            part = EVENTS[begin : begin + 4]
-            columns = [pa.array([row[i] for _, row in part], kind) for i, kind in enumerate(KINDS)]
+        for batch in batches():
             if way:
                 state = State(state.tables, {name: value for name, value in state.scalars.items() if name != "stream"})
-            state, _ = found.step(state, Batch.of(columns, [at for at, _ in part], stream="S"))
+            state, _ = found.step(state, batch)
             settled.append(found.settled(state))
     assert [each.tables for each in shown[0]] == [each.tables for each in shown[1]]
     assert any(table.num_rows for table in shown[0][-1].tables.values())

@@ -47,6 +47,8 @@ _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
 _EVERS = (known.COUNT_EVER.name, known.LEAVING.name, *EVER)
 _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
+_CAME = (*EXTREMES, *EVER)
+"""Those whose value is one that came."""
 
 
 def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = True, whole: bool = False) -> str | None:
@@ -206,7 +208,7 @@ class Lines:
             at, text = self._at(call), call.aggregate.enter if enters else call.aggregate.leave
             if text is None or (self._structure(call) is not None and not call.distinct):
                 continue
-            if call.aggregate.name in (*EVER, *EXTREMES):
+            if call.aggregate.name in _CAME:
                 lines += ever(call, place, f"x{at}[{row}]", f"v{at}[{row}]")
                 continue
             body = text.format(**self._named(place), x=f"x{at}[{row}]")
@@ -248,7 +250,7 @@ class Lines:
                 return self._of_slots(place, call, row)
 
     def _of_slots(self, place: int, call: AggregateCall, row: str) -> list[str]:
-        if call.aggregate.name in (*EVER, *EXTREMES):
+        if call.aggregate.name in _CAME:
             value = next(
                 slot.name for slot in self.slots if slot.name.startswith(f"g{place}_") and slot.part == "value"
             )
@@ -398,5 +400,5 @@ def _column(call: AggregateCall) -> pa.DataType | None:
     """The type of a result: what is a value that was there has its type, a sum may be wider than its type says."""
     if looked_up(call):
         return pa.int64()
-    itself = call.aggregate.name in (*EXTREMES, *EVER) or call.aggregate.at is not None
+    itself = call.aggregate.name in _CAME or call.aggregate.at is not None
     return arrow(call.type) if itself else None

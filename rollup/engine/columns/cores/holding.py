@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rollup.engine.columns.cores.keys import PairCodes
+from rollup.engine.columns.cores.keys import PairCodes, equal_bits
 from rollup.engine.columns.groups import Ints
 
 BEATEN = {
@@ -173,11 +173,8 @@ class Different:
         return f"pair{self.at}"
 
     def array(self, values: np.ndarray, codes: Ints) -> Ints:
-        """That array, from all values and groups. Both zeros are one value, and so is all that is no number."""
-        if values.dtype.kind == "f":
-            bits = np.where(np.isnan(values), np.nan, values + 0.0).view(np.int64)
-        else:
-            bits = values
+        """That array, from all values and groups."""
+        bits = equal_bits(values) if values.dtype.kind == "f" else values
         return PairCodes().codes(codes << 32 | PairCodes().codes(np.ascontiguousarray(bits))[0])[0]
 
     def begin(self) -> list[str]:

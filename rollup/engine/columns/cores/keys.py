@@ -217,9 +217,12 @@ def _bits(doubles: pa.Array, itself: bool) -> pa.Array:
     """Whole numbers that are equal where doubles are; what is no number has one if it equals `itself`."""
     missing = doubles.is_null().to_numpy(zero_copy_only=False)
     values = (pc.fill_null(doubles, 0.0) if doubles.null_count else doubles).to_numpy()
-    unknown = np.isnan(values)
-    bits = np.where(unknown, np.nan, values + 0.0).view(np.int64)
-    return pa.array(bits, mask=missing if itself else missing | unknown)
+    return pa.array(equal_bits(values), mask=missing if itself else missing | np.isnan(values))
+
+
+def equal_bits(doubles: np.ndarray) -> Ints:
+    """Whole numbers that are equal where doubles are: both zeros are one value, and so is what is no number."""
+    return np.where(np.isnan(doubles), np.nan, doubles + 0.0).view(np.int64)
 
 
 def whole(column: pa.ChunkedArray) -> pa.Array:

@@ -19,6 +19,7 @@ from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.keeping import behind
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
@@ -38,8 +39,6 @@ from rollup.engine.state import State
 from rollup.engine.types import DOUBLE, RowType
 
 Making = Callable[[Select, RowType, bool], Core | str]
-_PIECES = 64
-"""How many pieces the rows of a window may consist of before they are put together."""
 
 
 @dataclass(frozen=True)
@@ -199,11 +198,8 @@ class Recalling:
 
     def _kept(self, content: pa.Table, window: Standing, taken: Taken, columns: Sequence[pa.Array]) -> pa.Table:
         """The rows that are in the window then."""
-        fields = [pa.array(taken.times), *map(plain, (*taken.columns, *columns))]
-        content = pa.concat_tables([content, pa.table(fields, schema=content.schema)])
-        stays = window.stays
-        content = content[stays] if isinstance(stays, slice) else content.take(pa.array(stays))
-        return content.combine_chunks() if content.column(0).num_chunks > _PIECES else content
+        content, stays = behind(content, [pa.array(taken.times), *taken.columns, *columns]), window.stays
+        return content[stays] if isinstance(stays, slice) else content.take(pa.array(stays))
 
 
 def _with(column: pa.ChunkedArray, each: Recalled, taken: Taken) -> pa.Array:

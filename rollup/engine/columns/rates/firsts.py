@@ -77,7 +77,8 @@ class Firsts:
         """The rows of the changes that begin an interval."""
         moves, shown = moves_of(made), made.passes(self.core.projection.having)
         if self.emitted == "old":
-            shown = shown & (False if made.sign is None else made.sign < 0)
+            assert made.sign is not None
+            shown = shown & (made.sign < 0)
         visible = np.zeros(len(moves.at), bool)
         visible[moves.of_rows[shown]] = True
         picks, opening = first(moves, visible, (self.span, self.limit), now, opening, late)

@@ -118,11 +118,9 @@ class _Parting:
         plan, mode, window = self.plan, self.plan.rate.mode, _window(self.plan)
         lazy = mode == "default" or (self.ordered and mode in ("last", "all"))
         # Where a group is seen as it was at the last output, all that changes it must make a row.
-        each = lazy and window is not None and bool(plan.levels) and plan.grouping is None and not plan.total
-        stays = isinstance(window, KeepAll)
-        core = self._inner(
-            "both" if each and not stays else plan.emitted, (each and not stays) or isinstance(window, Time)
-        )
+        leaves = not isinstance(window, KeepAll | None)
+        each = lazy and leaves and bool(plan.levels) and plan.grouping is None and not plan.total
+        core = self._inner("both" if each else plan.emitted, each or isinstance(window, Time))
         if isinstance(core, str):
             return core
         by_group = isinstance(core.inner, Folded) and core.inner.by_group

@@ -202,10 +202,10 @@ def value_of(expr: Expr, host: Host) -> Key:
 
 def time_of(expr: Expr, host: Host) -> Key:
     """The time that a row carries; raises QueryError for a row that has none."""
-    function, environment = compiled(expr), host.environment
+    value = value_of(expr, host)
 
     def time(row: Row) -> Any:
-        found = function((row,), (), environment)
+        found = value(row)
         if found is None:
             raise timeless()
         return found

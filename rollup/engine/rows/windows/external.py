@@ -39,14 +39,11 @@ class _ExternalTime(Stamped):
         self._time, self._span = time, span
 
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
-        old, kept, times = list[Row](), self.rows, self.times
+        old = list[Row]()
         for row in rows:
             at = self.reached = self._time(row)
-            kept[row.id], times[row.id] = row, at
-            limit = at - self._span
-            while kept and times[first := next(iter(kept))] <= limit:
-                del times[first]
-                old.append(kept.popitem(last=False)[1])
+            self.stamp(row, at)
+            old += self.before(at - self._span)
         return Delta(rows, old)
 
 

@@ -38,12 +38,9 @@ class Stamped(Kept):
         """Let out, from the front, the rows that came at `limit` or earlier."""
         out: list[Row] = []
         rows, times = self.rows, self.times
-        for number, row in rows.items():
-            if times[number] > limit:
-                break
-            out.append(row)
-        for row in out:
-            del rows[row.id], times[row.id]
+        while rows and times[first := next(iter(rows))] <= limit:
+            del times[first]
+            out.append(rows.popitem(last=False)[1])
         return out
 
     def snapshot(self) -> Any:
