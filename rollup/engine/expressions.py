@@ -132,6 +132,7 @@ class Closure:
     type: DataType
 
 
+_LEAVES = (DataType, RowType, Operator)
 Expr = Const | Field | RowOf | Slot | Variable | Now | Ask | Call | All | Any_ | Case | Coalesce | Local | Closure
 
 
@@ -184,7 +185,12 @@ def with_values(tree: Any, values: Mapping[str, Any]) -> Any:
         known = isinstance(each, Variable) and each.name in values
         return Const(values[each.name], each.type) if known else each
 
-    return exchanged(tree, worth, (DataType, RowType, Operator)) if values else tree
+    return exchanged(tree, worth, _LEAVES) if values else tree
+
+
+def with_time(tree: Any, time: Expr) -> Any:
+    """The same in which an expression stands for the engine's time."""
+    return exchanged(tree, lambda each: time if isinstance(each, Now) else each, _LEAVES)
 
 
 def unchanging(expr: Expr) -> bool:

@@ -30,7 +30,8 @@ EXACT = 2**53
 class Operator:
     """An operator by name; `python` as the module says. `pure`: equal arguments give equal values. `field`: it is the value at
     this place of a row, which is its argument.
-    `doubles`: as `numpy`, of arrays that are all of doubles.
+    `doubles`: as `numpy`, of arrays that are all of doubles. `loop`: as `python`, of numbers of the processor in a compiled
+    loop; where it is None `python` is that, too.
 
     >>> MULTIPLY.python, MULTIPLY.strict
     ('({0} * {1})', True)
@@ -49,6 +50,12 @@ class Operator:
     pure: bool = True
     field: int | None = None
     doubles: str | None = None
+    loop: str | None = None
+
+    @property
+    def compiled(self) -> str | None:
+        """The text in a compiled loop; None where there is none."""
+        return self.python if self.loop is None and isinstance(self.python, str) else self.loop
 
     def __deepcopy__(self, _: object) -> Operator:
         return self
@@ -61,6 +68,15 @@ def fit(low: int, high: int) -> Callable[[int], int | None]:
         return value if low <= value <= high else None
 
     return check
+
+
+def wrapped(value: int) -> int:
+    """A whole number by its last 64 bits, as that of the processor is when it leaves them.
+
+    >>> wrapped(2**63), wrapped(-(2**63) - 1), wrapped(7)
+    (-9223372036854775808, 9223372036854775807, 7)
+    """
+    return value if LONG_MIN <= value <= LONG_MAX else (value - LONG_MIN) % 2**64 + LONG_MIN
 
 
 def single(value: float) -> float:
@@ -169,6 +185,20 @@ ADD = Operator("+", "({0} + {1})", numpy="({0} + {1})")
 SUBTRACT = Operator("-", "({0} - {1})", numpy="({0} - {1})")
 MULTIPLY = Operator("*", "({0} * {1})", numpy="({0} * {1})")
 NEGATE = Operator("negate", "(-{0})", numpy="(-{0})")
+
+
+def _wrapping(sign: Operator, python: Callable[..., int], name: str) -> Operator:
+    numpy = f"np.{name}({'{0}, {1}' if name != 'negative' else '{0}'}, dtype=np.int64)"
+    return Operator(f"{sign.name} of 64 bits", python, numpy=numpy, loop=sign.compiled)
+
+
+WRAPPING: Mapping[str, Operator] = {
+    "+": _wrapping(ADD, lambda a, b: wrapped(a + b), "add"),
+    "-": _wrapping(SUBTRACT, lambda a, b: wrapped(a - b), "subtract"),
+    "*": _wrapping(MULTIPLY, lambda a, b: wrapped(a * b), "multiply"),
+    "negate": _wrapping(NEGATE, lambda a: wrapped(-a), "negative"),
+}
+"""Arithmetic of whole numbers that keep their last 64 bits, by sign."""
 DIVIDE_CUT = Operator("/ cut", divide_cut)
 DIVIDE_NULL = Operator("/ null by zero", divide_null)
 _NO_NUMBER = "({1} == 0) & (({0} == 0) | ({0} != {0}))"  # whose sign the processor would choose

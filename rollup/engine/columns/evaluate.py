@@ -199,7 +199,7 @@ def _worked_out(expr: Call) -> pa.Scalar:
 def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     compare = _COMPARE.get(expr.op.name)
     if compare is not None and not (pa.types.is_boolean(args[0].type) and compare not in (pc.equal, pc.not_equal)):
-        return compare(*map(as_double, args))
+        return compare(*_alike(args))
     simple: Mapping[str, Callable[..., Any]] = {
         op.NOT.name: pc.invert,
         op.IS_NULL.name: pc.is_null,
@@ -223,6 +223,14 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
+
+
+def _alike(args: Sequence[Any]) -> Sequence[Any]:
+    """What is compared: whole numbers as doubles beside such; Arrow refuses those that no double is."""
+    found = list(map(as_double, args))
+    if not any(pa.types.is_floating(each.type) for each in found):
+        return found
+    return [each.cast(pa.float64(), safe=False) if _is_whole(each) else each for each in found]
 
 
 def _whole_choices(expr: Call, args: Sequence[Any]) -> bool:

@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER
 from rollup.engine.columns.cores.projecting import Taken
-from rollup.engine.columns.cores.stamps import stamp_of
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
-from rollup.engine.expressions import Expr, Now
+from rollup.engine.expressions import Const, Expr, Now, with_time
 from rollup.engine.rows.windows.base import WindowSpec, timeless
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import ExpressedBatch
@@ -25,6 +24,7 @@ from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch,
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
 from rollup.engine.timers import edge
+from rollup.engine.types import LONG
 
 _EXTERNAL = """
 def core(stamps, old, span, head, gone):
@@ -321,10 +321,10 @@ def admitted(window: WindowSpec | None, taken: Taken, held: int, noted: Mapping[
 def time_in(window: WindowSpec | None) -> Expr | None:
     """The time that rows carry, none of which may be null, where a window goes by one."""
     match window:
-        case ExternalTime(time=time) | ExternalTimeBatch(time=time) if not isinstance(time, Now):
-            return time
-        case TimeOrder():
-            return stamp_of(window).of
+        case ExternalTime(time=time) | ExternalTimeBatch(time=time) | TimeOrder(time=time):
+            return (
+                None if isinstance(time, Now) else with_time(time, Const(0, LONG))
+            )  # what is null hangs on rows alone
         case Grouped(inner=inner):
             return time_in(inner)
         case _:

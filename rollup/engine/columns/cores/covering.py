@@ -44,6 +44,7 @@ _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
 _ASKED = {each.name for each in (op.IS_NULL, op.NOT_NULL, op.TO_DOUBLE)}
 _ARITHMETIC = {each.name for each in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE)}
+_WRAPPING = {each.name for each in op.WRAPPING.values()}
 _OTHERWISE = {each.name for each in (op.DIVIDE_CUT, op.DIVIDE_NULL, decimals.DIVIDE)}
 """Divisions that Arrow makes at the ends of 64 bits otherwise than Python."""
 _INT = -op.INT_MIN
@@ -191,9 +192,9 @@ def _reach(expr: Expr) -> int:
             return abs(expr.value) if isinstance(expr.value, int) else _INT
         case Slot() | Call(op=Enumerating()):
             return op.EXACT  # a sum is wider than its arguments
-        case Call() if expr.op.name == op.MULTIPLY.name:
+        case Call() if expr.op.name in (op.MULTIPLY.name, op.WRAPPING["*"].name):
             return math.prod(map(_reach, expr.args))
-        case Call() if expr.op.name in _ARITHMETIC:
+        case Call() if expr.op.name in _ARITHMETIC | _WRAPPING:
             return sum(map(_reach, expr.args))
         case Case() | Coalesce():
             return max(_reach(child) for child in children(expr) if child.type.kind is Kind.INT)
@@ -225,6 +226,8 @@ def _operator(call: Call) -> str | None:
     if name in _ARITHMETIC:
         whole = {kind.kind for kind in kinds} == {Kind.INT} and _reach(call) <= op.LONG_MAX
         return None if whole or _doubles(kinds) else f"{name} of whole numbers"  # the row executor's do not wrap
+    if name in _WRAPPING:
+        return None
     if _floats(call.args) and takes(call.op) and name not in _ASKED:
         return f"{name} of floats"
     return None if takes(call.op) or _total(call) else f"the operator {name}"
@@ -248,14 +251,24 @@ def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
         return one is other and sameness
     if one is Kind.STRING or other is Kind.STRING:
         return one is other
-    exact = (Kind.INT, Kind.FLOAT, Kind.DOUBLE)  # Arrow compares a long with a double as doubles, Python exactly
+    exact = (
+        Kind.INT,
+        Kind.LONG,
+        Kind.FLOAT,
+        Kind.DOUBLE,
+    )  # Arrow compares a long with a double as doubles, Python exactly
     whole = one in _WHOLE and other in _WHOLE
-    return whole or (one in exact and other in exact and not any(map(_inexact, sides)))
+    return whole or (one in exact and other in exact and (any(map(_small, sides)) or not any(map(_inexact, sides))))
+
+
+def _small(side: Expr) -> bool:
+    """Whether a literal is so near zero that each whole number beyond it is that as a double, too."""
+    return isinstance(side, Const) and isinstance(side.value, float) and abs(side.value) < op.EXACT
 
 
 def _inexact(side: Expr) -> bool:
     """Whether a whole number may be one that no double is."""
-    return side.type.kind is Kind.INT and _reach(side) > op.EXACT
+    return side.type.kind is Kind.LONG or (side.type.kind is Kind.INT and _reach(side) > op.EXACT)
 
 
 def _doubles(kinds: list[DataType]) -> bool:

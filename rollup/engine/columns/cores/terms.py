@@ -19,8 +19,10 @@ _REACHES: Mapping[str, Callable[[Sequence[int]], int]] = {
     op.SUBTRACT.name: sum,
     op.NEGATE.name: sum,
     op.MULTIPLY.name: math.prod,
+    **{each.name: math.prod if sign == "*" else sum for sign, each in op.WRAPPING.items()},
 }
 """How far from zero arithmetic may be, by how far its arguments may."""
+_WRAPPING = {each.name for each in op.WRAPPING.values()}
 _ASKED = {op.SAME.name: "(not {0})", op.NOT_SAME.name: "{0}", op.IS_NULL.name: "(not {0})", op.NOT_NULL.name: "{0}"}
 """What is asked of whether a value is known."""
 
@@ -107,9 +109,9 @@ def _call(expr: Call, args: Sequence[Term]) -> Term | None:
     name, known = expr.op.name, _known(args)
     if name == op.NOT.name and args[0].truth:
         return Term(f"(not {args[0].value})", known, truth=True)
-    if any(arg.truth for arg in args) or not isinstance(expr.op.python, str):
+    if any(arg.truth for arg in args) or expr.op.compiled is None:
         return _divided(name, args, known)
-    text = expr.op.python.format(*(arg.value for arg in args))
+    text = expr.op.compiled.format(*(arg.value for arg in args))
     if name in _COMPARED:
         return Term(text, known, truth=True) if _alike(args) else None
     if name == op.TO_DOUBLE.name:
@@ -119,6 +121,8 @@ def _call(expr: Call, args: Sequence[Term]) -> Term | None:
     if any(arg.reach is None for arg in args):
         return Term(text, known)
     reach = _REACHES[name]([arg.reach or 0 for arg in args])
+    if name in _WRAPPING:
+        return Term(text, known, min(reach, -op.LONG_MIN))
     return Term(text, known, reach) if reach <= op.LONG_MAX else None
 
 

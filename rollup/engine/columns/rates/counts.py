@@ -38,7 +38,8 @@ _NAMES = {
 }
 _OPERATORS = {
     each.name: each
-    for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL, op.NOT, op.ADD, op.SUBTRACT)
+    for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL, op.NOT, op.WRAPPING["+"],
+                 op.WRAPPING["-"])
 }  # fmt: skip
 _MOST = 2**53
 
@@ -197,8 +198,7 @@ def _text(expr: Expr, numbers: Iterator[int]) -> str:
             word = " and " if isinstance(expr, All) else " or "
             return f"({word.join(_text(each, numbers) for each in args)})"
         case Call():
-            python = expr.op.python
-            assert isinstance(python, str)
-            return python.format(*(_text(each, numbers) for each in expr.args))
+            assert expr.op.compiled is not None
+            return expr.op.compiled.format(*(_text(each, numbers) for each in expr.args))
         case _:
             raise AssertionError

@@ -15,6 +15,20 @@ LEFT = [
 ]
 """Whether any row has left."""
 LONGS = [
+    "select volume * volume * volume as x, id + id as y, id - volume as z, -id as n from S",
+    "select volume * volume * volume * id as x, cast(price * 1e17, long) * id + volume as y from S(id + 1 > volume)",
+    "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)",
+    "select symbol, sum(id + volume) as s, max(cast(price * 1e17, long) * 7) as m from S#time(25 msec) group by symbol having sum(id) + 1 > 2",
+    "select sum(price) as s from S#expr(newest_event.id - oldest_event.id < 3)",
+    "select sum(price) as s from S#expr(newest_event.volume * 5000000000 * newest_event.id > oldest_event.id)",
+    "select sum(price) as s from S(id is not null)#ext_timed(id + 1, 3 msec)",
+    "select irstream sum(price) as s from S(id is not null)#timetolive(id + 1)",
+    "select sum(price) as s from S(volume < 9)#timetolive(current_timestamp - volume)",
+    "select sum(price) as s from S(volume < 9 and id is not null)#timetolive(volume * 10 + current_timestamp * 1 + id)",
+    "select symbol from S where id > price",
+    "select sum(price) as s from S#expr(newest_event.id < avg(price))",
+    "select symbol, id = price as e, id < 1.5 as l, cast(price * 1e17, long) > price * 1e17 as g from S",
+    "select count(*) as n from S group by symbol output when count_insert + 1 > 3 - count_remove",
     "select sum(id) as s, avg(id) as a, sum(cast(price * 1e17, long)) as b from S#length(3)",
     "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a from S#time(25 msec) "
     "group by symbol having sum(id) > 0",

@@ -11,8 +11,10 @@ from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.operators import Operator
 from rollup.engine.quantifiers import AMONG
-from rollup.engine.types import ANY, BOOL, DECIMAL, DataType, Kind
+from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, DataType, Kind
 from rollup.lang.epl.semantics import CASTS
+
+_ARITHMETIC = (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE, *op.WRAPPING.values())
 
 
 def widened(value: Expr, kind: DataType) -> Expr:
@@ -23,9 +25,17 @@ def widened(value: Expr, kind: DataType) -> Expr:
     return Call(op.TO_DOUBLE, (value,), kind) if whole else value
 
 
+def as_doubles(value: Expr, other: Expr) -> Expr:
+    """A long that is compared with a double, as one; beside a literal that is near zero it may stay what an index finds."""
+    if value.type.kind is not Kind.LONG or other.type.kind not in (Kind.DOUBLE, Kind.FLOAT):
+        return value
+    near = isinstance(other, Const) and isinstance(other.value, (int, float)) and abs(other.value) < op.EXACT
+    return value if near else widened(value, DOUBLE)
+
+
 def _worked_out(bound: Expr) -> Expr:
     """Arithmetic of literals as the literal that it is."""
-    if not isinstance(bound, Call) or bound.op not in (op.ADD, op.SUBTRACT, op.MULTIPLY, op.NEGATE):
+    if not isinstance(bound, Call) or bound.op not in _ARITHMETIC:
         return bound
     literals = all(isinstance(arg, Const) and arg.value is not None for arg in bound.args)
     return Const(compiled(bound)((), (), None), bound.type) if literals else bound

@@ -17,7 +17,7 @@ from rollup.engine.rows.plans import Arriving, Earlier, Previous
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import keyable, loose, ordered, problem, unknown
-from rollup.lang.epl.lowering.values.comparing import FLAT, LISTED, among, apart, between, widened
+from rollup.lang.epl.lowering.values.comparing import FLAT, LISTED, among, apart, as_doubles, between, widened
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
@@ -55,7 +55,8 @@ class _Lowering(LowerNames):
         if isinstance(call, ex.Call) and call.of is None and self.scope.declaration(call.name) is None:
             raise problem(f"`-` before `{render(call)}`", node, f"0 - {render(call)}")
         value = self._number(node.operand)
-        return Call(decimals.NEGATE if value.type == DECIMAL else op.NEGATE, (value,), value.type)
+        whole = op.WRAPPING["negate"] if value.type.integral else op.NEGATE
+        return Call(decimals.NEGATE if value.type == DECIMAL else whole, (value,), value.type)
 
     def _number(self, node: ex.Expression) -> Expr:
         value = self.lower(node)
@@ -85,7 +86,9 @@ class _Lowering(LowerNames):
             return Call(decimals.ARITHMETIC[node.operator], (left, right), DECIMAL)
         if node.operator == "/":
             return Call(op.DIVIDE_IEEE, (left, right), DOUBLE)
-        found = Call(ARITHMETIC[node.operator], (left, right), kind)
+        whole = left.type.integral and right.type.integral
+        signs = {**ARITHMETIC, **op.WRAPPING} if whole else ARITHMETIC
+        found = Call(signs[node.operator], (left, right), kind)
         return Call(op.FIT_FLOAT, (found,), FLOAT) if kind == FLOAT else found
 
     def _text(self, node: ex.Expression) -> Expr:
@@ -100,7 +103,7 @@ class _Lowering(LowerNames):
     def _comparison(self, node: ex.Comparison) -> Expr:
         left, right = self.lower(node.left), self.lower(node.right)
         self._comparable(left.type, right.type, node, node.operator[0] in "<>")
-        return Call(COMPARE[node.operator], (left, right), BOOL)
+        return Call(COMPARE[node.operator], (as_doubles(left, right), as_doubles(right, left)), BOOL)
 
     def _comparable(self, left: DataType, right: DataType, node: ex.Expression, order: bool = False) -> None:
         for side in (left, right):
