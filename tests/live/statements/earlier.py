@@ -3,6 +3,9 @@
 STATEMENTS = {
     "asking": "select symbol, price - (select avg(price) from S(volume < 3)#length(3)) as d from S(volume >= 1)",
     "asking two": "select symbol, (select sum(price) from R#time(20 msec)) as r, (select count(*) from S#keepall) as n from S",
+    "asking beside": "select symbol, (select sum(price) from R#length(4) as r where r.symbol = s.symbol and r.volume < s.volume) as r, "
+    "price - (select t.price from S(volume > 1)#time(20 msec) as t where t.symbol = s.symbol) as d from S as s "
+    "where not exists (select * from R#lastevent as r where r.price > s.price)",
     "asking all groups": "select symbol from S where price > all (select avg(price) from S(volume < 3)#length(3) group by symbol) "
     "or volume < any (select sum(volume) from R#time(20 msec) group by symbol, volume having count(*) < 3)",
     "asking all": "select symbol from S where price > all (select price from S(volume < 3)#length(3)) "

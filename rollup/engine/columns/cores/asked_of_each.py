@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.asking import Asking, answer_type, answers_in, calls_of, heard, unaggregated, where_of
+from rollup.engine.columns.cores.asking import Asking, answer_type, answers_in, heard, unaggregated, where_of
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.by_partition import by_partition, numbered
+from rollup.engine.columns.cores.correlated import calls_of
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded, fields_for_slots
 from rollup.engine.columns.cores.joined import flat

@@ -19,6 +19,8 @@ import pyarrow as pa
 
 from rollup.engine.aggregates.known import COUNT
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.correlated import calls_of, correlated
+from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.of_groups import ANSWERS, OfGroups
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
@@ -201,11 +203,15 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
     if lookup.mode != "exists" and (lookup.whole or len(lookup.columns) != 1):
         return "a sub-query of several columns"
     stream = reads[input.filter.stream]
-    if lookup.calls and lookup.mode == "value":
+    if lookup.calls and lookup.mode == "value" and stands_alone(lookup, input, 1):
         return _aggregated(lookup, input, stream, at)
     if lookup.mode != "list":
         found = sought(lookup, input, stream, None)
-        return found if isinstance(found, str) else (found, Field(0, at, found.column.type))
+        found = correlated(lookup, input, stream) if isinstance(found, str) else found
+        if isinstance(found, str):
+            return found
+        wider = lookup.calls or wide(found.column)
+        return found, Field(0, at, answer_type(found.column.type) if wider else found.column.type)
     match _use(plan, number):
         case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
             return _quantified(lookup, input, stream, op, value, at)
@@ -304,11 +310,6 @@ def unaggregated(lookup: Subquery, input: StreamInput) -> str | None:
 def answer_type(kind: DataType) -> DataType:
     """The type of an answer: a sum may be wider than its type says."""
     return LONG if kind == INT else kind
-
-
-def calls_of(lookup: Subquery) -> tuple[AggregateCall, ...]:
-    """The aggregates, over the events of the sub-query alone."""
-    return tuple(replace(call, args=tuple(map(of_one_event, call.args))) for call in lookup.calls)
 
 
 def where_of(lookup: Subquery) -> Expr | None:

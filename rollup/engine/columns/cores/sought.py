@@ -82,7 +82,12 @@ class Sought:
     def _kept(self) -> tuple[Expr, ...]:
         """What is asked of the rows that the window holds: their keys, what tells them apart, and their value."""
         window = self.input.window
-        return (*(own for own, _ in self.keys), *(window.key if isinstance(window, Unique) else ()), self.column)
+        return (*(own for own, _ in self.keys), *(window.key if isinstance(window, Unique) else ()), *self.read)
+
+    @property
+    def read(self) -> tuple[Expr, ...]:
+        """What is asked of a row that is found."""
+        return (self.column,)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -112,7 +117,7 @@ class Sought:
         answers = list[pa.Array]()
         if asking:
             old = state.tables["content"].num_rows
-            answers = [self._answer(_Window(self, content, old, replaced, taken.places), batch, before)]
+            answers = [self.answer(Window(self, content, old, replaced, taken.places), batch, before)]
         left = content.filter(pa.array(self._stays(content, replaced, taken.now)))
         return State({"content": left}, {"now": taken.now}), answers
 
@@ -152,7 +157,8 @@ class Sought:
             case _:
                 return _EVER, _EVER
 
-    def _answer(self, window: _Window, batch: Batch, before: int) -> pa.Array:
+    def answer(self, window: Window, batch: Batch, before: int) -> pa.Array:
+        """The answer to each event; `before`: the clock until then."""
         asked, came = batch.columns, np.maximum(batch.times, before)
         outer = [evaluate(each, asked, batch.rows) for _, each in self.keys]
         many, which = window.found(outer, came)
@@ -169,7 +175,7 @@ class Sought:
 
 
 @dataclass(frozen=True)
-class _Window:
+class Window:
     """The rows of a window in order, those that it held before, then those that came with the batch at some `places`."""
 
     of: Sought
@@ -179,31 +185,44 @@ class _Window:
     places: Ints
 
     @property
+    def times(self) -> Ints:
+        """When each row came."""
+        return self.content.column("time").to_numpy()
+
+    @property
     def values(self) -> pa.Array:
         """What is asked of each row."""
         return self._column(self.content.num_columns - 1)
+
+    def read(self, columns: int) -> list[pa.Array]:
+        """The same of so many things."""
+        return [self._column(self.content.num_columns - columns + place) for place in range(columns)]
 
     def _column(self, place: int) -> pa.Array:
         column = self.content.column(place)
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
-    def found(self, outer: Sequence[pa.Array], came: Ints, nulls: bool = False) -> tuple[Ints, Ints]:
-        """How many rows each event finds that have its keys, and what their numbers add up to; behind the keys stands the value.
-        `nulls`: of the rows without a value alone.
+    def codes(self, outer: Sequence[pa.Array], asked: int) -> tuple[Ints, Ints, int]:
+        """Numbers for the rows and for so many events that are `asked`, equal where the keys are, and the number that all are below;
+        behind the keys stands the value. A row that is not looked for has -1.
         """
-        rows, keys = self.content.num_rows, len(self.of.keys)
+        keys = len(self.of.keys)
         own = [self._column(2 + place) for place in range(keys)] + ([self.values] if len(outer) > keys else [])
-        looked_for = self.content.column("passes").to_numpy()
-        if nulls:
-            looked_for = looked_for & self.values.is_null().to_numpy(zero_copy_only=False)
-        codes, wanted, below = np.zeros(rows, np.int64), np.zeros(len(came), np.int64), 1
+        codes, wanted, below = np.zeros(self.content.num_rows, np.int64), np.zeros(asked, np.int64), 1
         if own:
             codes, wanted, below = matching(zip(own, outer, strict=True), itself=[keys])
-        codes = np.where(looked_for, codes, -1)
+        return np.where(self.content.column("passes").to_numpy(), codes, -1), wanted, below
+
+    def found(self, outer: Sequence[pa.Array], came: Ints, nulls: bool = False) -> tuple[Ints, Ints]:
+        """How many rows each event finds that have its keys, and what their numbers add up to. `nulls`: of the rows without a
+        value alone.
+        """
+        codes, wanted, below = self.codes(outer, len(came))
+        if nulls:
+            codes = np.where(self.values.is_null().to_numpy(zero_copy_only=False), codes, -1)
         many, which = np.zeros(len(came), np.int64), np.zeros(len(came), np.int64)
-        times = self.content.column("time").to_numpy()
         loop(_LOOP)(
-            self.old, *self.of.bounds, times, codes, self.replaced, self.places, came, wanted, below, many, which
+            self.old, *self.of.bounds, self.times, codes, self.replaced, self.places, came, wanted, below, many, which
         )  # fmt: skip
         return many, which
 
@@ -219,27 +238,43 @@ def _apart(columns: Sequence[pa.ChunkedArray]) -> Ints:
 
 def sought(lookup: Subquery, input: StreamInput, type: RowType, value: Expr | None) -> Sought | str:
     """A sub-query of one column without aggregates, or the first reason against it; `value`: what is looked for among its rows."""
-    parts = conjuncts(lookup.where)
-    pairs = [pair for part in parts if (pair := equality(part, 1)) is not None]
-    own = conjunction([each for each in parts if equality(each, 1) is None])
-    if lookup.calls or lookup.keys or lookup.having is not None or inputs_read([own]) - {1}:
+    keys, where, rest = parted(lookup)
+    if (
+        lookup.calls
+        or lookup.keys
+        or lookup.having is not None
+        or rest is not None
+        or inputs_read(lookup.columns) - {1}
+    ):
         return "a sub-query that asks more of the row outside than equal values"
-    keys = tuple((of_one_event(inner), of_one_event(outer)) for outer, inner in pairs)
-    where = None if own is None else of_one_event(own)
     column = Const(True, BOOL) if lookup.mode == "exists" else of_one_event(lookup.columns[0])
     what = "exists" if lookup.mode == "exists" else "value" if value is None else "among"
     compared = keys if value is None else (*keys, (column, value))
-    reason = _unheld(input) or first(
-        (
-            filtered(input.filter, where),
-            None if all(equated(*pair) for pair in compared) else "a sub-query that asks for keys of other types",
-            against(column) or wide(column),
-        )
-    )
+    reason = unheld(input) or first(
+        (filtered(input.filter, where), unequal(compared), against(column) or wide(column))
+    )  # fmt: skip
     return reason or Sought(input, type, what, keys, column, where, value)
 
 
-def _unheld(input: StreamInput) -> str | None:
+def parted(lookup: Subquery) -> tuple[tuple[tuple[Expr, Expr], ...], Expr | None, Expr | None]:
+    """The condition of a sub-query in parts: what must be equal, of its row and of the one outside; what its row must fulfil
+    alone, as an expression of one event; and the rest.
+    """
+    parts = conjuncts(lookup.where)
+    pairs = [pair for part in parts if (pair := equality(part, 1)) is not None]
+    others = [each for each in parts if equality(each, 1) is None]
+    own = conjunction([each for each in others if not inputs_read([each]) - {1}])
+    rest = conjunction([each for each in others if inputs_read([each]) - {1}])
+    keys = tuple((of_one_event(inner), of_one_event(outer)) for outer, inner in pairs)
+    return keys, None if own is None else of_one_event(own), rest
+
+
+def unequal(pairs: Sequence[tuple[Expr, Expr]]) -> str | None:
+    """The reason against keys that no hash can tell to be equal."""
+    return None if all(equated(*pair) for pair in pairs) else "a sub-query that asks for keys of other types"
+
+
+def unheld(input: StreamInput) -> str | None:
     """The first reason against the window of a sub-query."""
     if input.unnest or input.prior:
         return "a sub-query over an input that is not a plain stream"

@@ -19,7 +19,7 @@ from tests.engine.columns.statements.rates import (
     RATES_OF_BATCHES,
     RATES_WHEN,
 )
-from tests.engine.columns.statements.rows import ASKING, EARLIER, EARLIER_IN_ORDER, PATTERNS
+from tests.engine.columns.statements.rows import ASKING, CORRELATED, EARLIER, EARLIER_IN_ORDER, PATTERNS
 from tests.engine.columns.statements.windows import (
     BEHIND,
     BESIDE,
@@ -72,6 +72,7 @@ COVERED = [
     *IN_ONE,
     *GROUPS_AS_THEY_COME,
     *ASKING,
+    *CORRELATED,
     *EARLIER,
     *JOINS,
     *BY_DOUBLES,

@@ -217,12 +217,10 @@ REFUSED = {
     "context C select symbol, volume, sum(price) as s from S group by rollup(volume)": "grouping sets in a context",
     "context C select prevwindow(price) as p from S#length(2)": "lists of what came before in a context",
     "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length or keepall",
-    "select (select sum(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": (
-        "aggregates of a sub-query that asks for the row outside, or over another window"
+    "select (select price from S#length(3) as t where t.symbol > s.symbol) as p from S as s": (
+        "a sub-query that asks of the row outside what no loop can"
     ),
-    "select (select price from S#length(3) as t where t.id > s.id) as p from S as s": (
-        "a sub-query that asks more of the row outside than equal values"
-    ),
+    "select (select median(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": "the aggregate median",
     "select symbol from S where price in (select id from S#length(3))": "a sub-query that asks for keys of other types",
     "select symbol from S where volume > all (select volume from S#unique(id))": "the aggregate max",
     "select symbol from S where price > all (select avg(price) from S#length(3) group by price)": "groups by a double",
@@ -234,7 +232,6 @@ REFUSED = {
     "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id)": (
         "a sub-query over the window KeepAll"
     ),
-    "select (select volume + 1 from S#lastevent) as p from S": "arithmetic of whole numbers, which may leave their type",
     "select (select * from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",

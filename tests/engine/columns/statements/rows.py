@@ -87,6 +87,26 @@ ASKING = [
     "having price > 3",
     "select id, (select w.volume from S#time(25 msec) as w where s.symbol = w.symbol) as p from S(price > 1) as s",
 ]
+CORRELATED = [
+    "select id, (select sum(price) from S#length(4) as t where t.symbol = s.symbol) as p from S as s",
+    "select id, (select avg(price) from S(volume > 0)#time(25 msec) as t where t.symbol = s.symbol and t.price < s.price) as a, "
+    "(select count(*) from S#time(40 msec) as t where t.volume = s.volume) as n from S as s",
+    "select id, (select max(price) - min(price) from S#length(5) as t where t.id = s.id and t.volume <= s.volume) as m from S(flag) as s",
+    "select id, (select sum(volume) + 1 from S#unique(symbol) as t where t.id != s.id) as v, "
+    "(select count(price, filter: volume > 1) from S#unique(id, flag) as t where t.symbol = s.symbol) as n from S as s "
+    "having price > 3 or (select stddev(price) from S#length(4) as t where t.id > s.id) > 1",
+    "select id, price - (select avg(t.price) from S#length(4) as t where t.symbol = s.symbol) as d from S as s "
+    "where price > (select min(price) from S(flag)#time(30 msec) as t where t.flag = s.flag)",
+    "select symbol from S as s where not exists (select * from S#time(25 msec) as t where t.symbol = s.symbol and t.price > s.price)",
+    "select id, exists (select * from S(volume > 1)#length(3) as t where t.price + t.volume < s.price or t.volume = s.volume - 1) as e "
+    "from S as s",
+    "select id, (select t.price - s.price from S(volume > 1)#lastevent as t) as d, (select s.symbol || t.symbol from S#length(2) as t "
+    "where t.id <= s.id) as k from S as s",
+    "select (select price from S#length(3) as t where t.id > s.id) as p, (select volume + 1 from S#lastevent) as v from S as s",
+    "select id, (select last(volume) from S#length(3)) as l, (select sum(id) from S#time(25 msec) as t where t.flag = s.flag "
+    "and s.price > 3) as f from S as s",
+]
+"""Sub-queries that look at each row beside the one outside."""
 EARLIER = [
     "select symbol, price - prior(1, price) as d from S",
     "select id, prior(2, symbol) as s, prior(0, volume) as v, prior(5, flag) as f from S(volume > 0)",
