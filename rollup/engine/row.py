@@ -34,16 +34,19 @@ NAN = math.nan
 
 
 def comparable(value: Any) -> Any:
-    """A value that can be a key: rows by identity of content, lists as tuples; what is no number is one and the same key.
+    """A value that can be a key: rows by identity of content, lists as tuples; what is no number is one and the same key, and a
+    zero has no sign.
 
-    >>> {comparable([1, float("nan")]), comparable([1, float("nan")])}, comparable(2.0)
-    ({(1, nan)}, 2.0)
+    >>> {comparable([1, float("nan")]), comparable([1, float("nan")])}, comparable(2.0), comparable(-0.0)
+    ({(1, nan)}, 2.0, 0.0)
     """
     if isinstance(value, Row):
         return ("row", comparable(value.values))
     if isinstance(value, (list, tuple)):
         return tuple(comparable(each) for each in cast("Sequence[Any]", value))
-    return value if value == value else NAN
+    if value != value:
+        return NAN
+    return value or abs(value) if isinstance(value, float) else value
 
 
 def listed(value: Any) -> Any:

@@ -54,7 +54,7 @@ create context Z start S(price > 40) end after 9223372036854775 sec
 
 Event = tuple[int, tuple[Any, ...]]
 
-prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 45.0, 55.5]), st.floats(0, 100))
+prices = st.one_of(st.none(), st.sampled_from([0.1, 0.2, 0.3, 1e16, -0.0, 0.0, 45.0, 55.5]), st.floats(0, 100))
 
 values = st.tuples(
     st.sampled_from(["a", "b", "c", None, "ü"]),

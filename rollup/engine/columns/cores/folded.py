@@ -393,7 +393,8 @@ def _unheld(window: WindowSpec | None) -> str | None:
 
 def unkeyed(key: Expr) -> str | None:
     """The first reason against a key of groups."""
-    return against(key) or wide(key) or (None if key.type.kind in KEYS else f"groups by a {key.type}")
+    known = key.type.kind in (*KEYS, Kind.DOUBLE)
+    return against(key) or wide(key) or (None if known else f"groups by a {key.type}")
 
 
 def shape_of(plan: Select) -> GroupedShape | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class KeyCodes:
             fresh = [value for value, number in zip(values, numbers, strict=True) if number is None]
             for value in fresh:
                 table[value] = len(table)
-            known = pa.concat_arrays([known, pa.array(fresh, known.type)])
+            known = pa.concat_arrays([known, _values(fresh, known.type)])
             self._known = known
             numbers = [table[value] for value in values]
         return np.array(numbers, np.int64)[places], known
@@ -68,7 +68,7 @@ class KeyCodes:
             self._rows.codes(known)
         codes, fresh = self._rows.codes(column)
         if len(fresh):
-            known = pa.concat_arrays([known, column.take(pa.array(fresh))])
+            known = pa.concat_arrays([known, _unsigned(column.take(pa.array(fresh)))])
         self._known = known
         return codes, known
 
@@ -80,7 +80,7 @@ class KeyCodes:
 
     def _of(self, known: pa.Array) -> dict[Any, int]:
         if self._known is None or not _same(self._known, known):  # another state than that of the last step
-            self._table = {value: code for code, value in enumerate(known.to_pylist())}
+            self._table = {value: code for code, value in enumerate(_told(known))}
             self._known = known
         return self._table
 
@@ -170,7 +170,26 @@ def _encoded(column: pa.Array) -> tuple[Ints, list[Any]]:
         column = _compact(column)
     else:
         column = column.dictionary_encode(null_encoding="encode")
-    return column.indices.to_numpy(), column.dictionary.to_pylist()
+    if not pa.types.is_floating(column.dictionary.type):
+        return column.indices.to_numpy(), column.dictionary.to_pylist()
+    told = _bits(column.dictionary, True).take(column.indices).dictionary_encode(null_encoding="encode")
+    return told.indices.to_numpy(), told.dictionary.to_pylist()
+
+
+def _unsigned(rows: pa.StructArray) -> pa.StructArray:
+    """Rows whose zeros have no sign."""
+    parts = [pc.add(each, 0.0) if pa.types.is_floating(each.type) else each for each in rows.flatten()]
+    return pa.StructArray.from_arrays(parts, [each.name for each in rows.type])
+
+
+def _told(known: pa.Array) -> list[Any]:
+    """What values are told apart by: of doubles their bits, by which also what is no number is one value."""
+    return (_bits(known, True) if pa.types.is_floating(known.type) else known).to_pylist()
+
+
+def _values(told: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """The values that are so told apart."""
+    return pa.array(told, pa.int64()).view(kind) if pa.types.is_floating(kind) else pa.array(told, kind)
 
 
 def _compact(column: pa.Array) -> pa.Array:

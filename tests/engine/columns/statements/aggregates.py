@@ -14,6 +14,29 @@ LEFT = [
     "select a.symbol as k, leaving() as l from S#length(2) as a, S#lastevent as b where a.id = b.id group by a.symbol",
 ]
 """Whether any row has left."""
+BY_DOUBLES = [
+    "select price, sum(volume) as v, count(*) as n from S#length(3) group by price",
+    "select irstream price * 0.5 as p, symbol, max(id) as m from S#time(25 msec) group by price * 0.5, symbol",
+    "select price, id, sum(volume) as v from S group by price",
+    "select price, count(*) as n from S#length_batch(4) group by price having count(*) > 0",
+    "select price / price as z, count(*) as n from S group by price / price output last every 20 msec",
+    "select price, sum(volume) as v from S#time(30 msec) group by price output snapshot every 20 msec",
+    "select price, sum(volume) as v from S#length(3) group by price output all every 2 events order by price",
+    "select price, volume, min(id) as m from S#unique(symbol) group by price, volume output first every 20 msec",
+    "select irstream price, count(*) as n from S#keepall group by price output every 3 events",
+    "select price, symbol, count(*) as n from S#length(4) group by rollup(price, symbol)",
+    "select price, sum(volume, group_by: price) as v, count(*, group_by: symbol) as n from S#length(3)",
+    "select symbol from S#unique(price) output snapshot every 20 msec",
+    "select symbol, sum(volume) as s from S#unique(price) group by symbol output snapshot every 20 msec",
+    "context C select price, sum(volume) as v from S#length(3) group by price",
+    "context C select price, sum(volume) as v from S group by price output last every 20 msec",
+    "context C select irstream price, count(*) as n from S#time(20 msec) group by price",
+    "context I select price, count(*) as n from S group by price",
+    "select a.price as p, count(*) as n from S#length(3) as a, S#length(2) as b where a.symbol = b.symbol group by a.price",
+    "select a.price as p, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.price",
+    "select symbol from S where price > all (select avg(price) from S#length(3) group by price)",
+]
+"""Groups by doubles."""
 LONGS = [
     "select volume * volume * volume as x, id + id as y, id - volume as z, -id as n from S",
     "select volume * volume * volume * id as x, cast(price * 1e17, long) * id + volume as y from S(id + 1 > volume)",
