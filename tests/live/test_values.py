@@ -65,14 +65,14 @@ def test_tables_of_one_statement_of_a_family_are_its_own() -> None:
 
 
 @pytest.mark.parametrize("literal", ["9007199254740993", "9007199254740992", "3"])
-def test_a_double_equals_a_whole_number_where_it_is_that_number(literal: str) -> None:
+def test_a_whole_number_is_a_double_beside_one(literal: str) -> None:
     engines = [Engine(columns=1), Engine(columns=None)]
     for engine in engines:
         engine.deploy(SCHEMA)
         engine.deploy(f"select price from S(price = {literal})")
         engine.send("S", [{"symbol": "a", "price": price, "volume": 1} for price in (2.0**53, 3.0, None)])
     over, rows = (list(map(exact, engine.heard())) for engine in engines)
-    assert over == rows and bool(rows) == (literal != "9007199254740993")
+    assert over == rows and len(rows) == 1
 
 
 FLOATS = [

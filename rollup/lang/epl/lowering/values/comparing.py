@@ -29,6 +29,8 @@ def as_doubles(value: Expr, other: Expr) -> Expr:
     """A long that is compared with a double, as one; beside a literal that is near zero it may stay what an index finds."""
     if value.type.kind is not Kind.LONG or other.type.kind not in (Kind.DOUBLE, Kind.FLOAT):
         return value
+    if isinstance(value, Const) and value.value is not None:
+        return Const(float(value.value), DOUBLE)
     near = isinstance(other, Const) and isinstance(other.value, (int, float)) and abs(other.value) < op.EXACT
     return value if near else widened(value, DOUBLE)
 
