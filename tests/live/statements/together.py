@@ -60,7 +60,7 @@ SEVERAL = [
     ["most ever in window", "firsts ever in time", "removed"],
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
-    ["asking beside", "asking for one", "removed"],
+    ["asking beside", "previous and a mean", "removed"],
     ["matches of groups", "matches in time", "last matches", "removed"],
     ["matches of a batch", "matches by time", "pattern"],
     ["matches into U", "of U", "U in time"],

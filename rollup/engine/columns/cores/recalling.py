@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.descriptions import descendants
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
@@ -277,6 +278,8 @@ def recalling(
     reason = filtered(input.filter) or first(against(each.value) for each in recalled)
     if reason is not None:
         return reason
+    if _last_ones(plan):
+        recalled = [_of_last_ones(each, input.window) for each in recalled]
     window = input.window if not aggregates(plan) and plan.comes_alone and _steady(input.window) else None
     if window is None and any(each.inside for each in recalled):
         return (
@@ -309,6 +312,20 @@ def _recalled(lookup: Lookup) -> Recalled | str:
             return "an earlier event other than a field of the one that is so many before"
         case _:
             return f"the look-up {type(lookup).__name__}"
+
+
+def _last_ones(plan: Select) -> bool:
+    """Whether a row stands for itself beside aggregates of the last rows, of which none hangs on another row."""
+    input = plan.inputs[0]
+    alone = aggregates(plan) and plan.grouping is None and not (plan.total or plan.grouped or plan.makes_what_leaves)
+    reads = any(isinstance(each, Ask) for each in descendants([plan.levels, plan.where]))
+    return alone and not reads and isinstance(input, StreamInput) and isinstance(input.window, Length)
+
+
+def _of_last_ones(recalled: Recalled, window: WindowSpec | None) -> Recalled:
+    """What is read of a row of the last ones, which is the same one as that which came so many before."""
+    known = recalled.what == "row" and isinstance(window, Length) and recalled.offset < window.size
+    return replace(recalled, what="earlier") if known else recalled
 
 
 def _steady(window: WindowSpec | None) -> bool:

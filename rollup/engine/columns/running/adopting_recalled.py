@@ -23,10 +23,10 @@ from rollup.engine.columns.running.adopting_windows import rows_of
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select
+from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.counted import KeepAll
+from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -39,9 +39,10 @@ def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     kept = instance.snapshot()
     window, recent, known = kept[INPUTS][0]
     reached = _Reaching(core, dict(known))
-    content = _content(core, window, reached, now)
+    content = _content(core.window, window, reached, now)
+    last = content if core.window is not None else _last_ones(core, window, reached, now)
     return core.state(
-        _main(core, instance, reached, now), _earlier(core, recent, content, now), _held(core, content), now
+        _main(core, instance, reached, now), _earlier(core, recent, last, now), _held(core, content), now
     )
 
 
@@ -72,10 +73,15 @@ def in_one(window: WindowSpec | None, windows: Sequence[Any]) -> list[Any]:
             return []
 
 
-def _content(core: Recalling, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
-    if core.window is None:
-        return []
-    return [(at, reached.row(row)) for row, at in rows_of(core.window, window, now)]
+def _content(spec: WindowSpec | None, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
+    return [] if spec is None else [(at, reached.row(row)) for row, at in rows_of(spec, window, now)]
+
+
+def _last_ones(core: Recalling, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
+    """The last rows that came, where aggregates are of these."""
+    input = core.plan.inputs[0]
+    known = isinstance(input, StreamInput) and isinstance(input.window, Length)
+    return _content(input.window, window, reached, now) if known else []
 
 
 def _held(core: Recalling, content: Sequence[tuple[int, Row]]) -> pa.Table:

@@ -87,7 +87,7 @@ REFUSED = {
     ),
     "select irstream prev(1, price) as p from S#length(3)": "prev beside aggregates, with the remove stream, or over a "
     "window other than length, time, keepall, a key's",
-    "select prev(1, price) as p, sum(price) as s from S#length(3)": "prev beside aggregates, with the remove stream, or "
+    "select prev(1, price) as p, sum(price) as s from S#time(20 msec)": "prev beside aggregates, with the remove stream, or "
     "over a window other than length, time, keepall, a key's",
     "select prev(1, price) as p from S#length_batch(3)": "prev beside aggregates, with the remove stream, or over a "
     "window other than length, time, keepall, a key's",

@@ -108,6 +108,10 @@ CORRELATED = [
 ]
 """Sub-queries that look at each row beside the one outside."""
 EARLIER = [
+    "select prev(1, price) as p, sum(price) as s from S#length(3)",
+    "select symbol, price - prev(2, price) as d, avg(price) as m, prior(4, id) as i from S(volume > 0)#length(4) "
+    "having avg(price) > 3",
+    "select prev(symbol) as p, count(*) as n, max(volume) as m from S#length(2) where price > 3 having prev(1, volume) > 0",
     "select symbol, price - prior(1, price) as d from S",
     "select id, prior(2, symbol) as s, prior(0, volume) as v, prior(5, flag) as f from S(volume > 0)",
     "select * from S where price > prior(1, price)",
