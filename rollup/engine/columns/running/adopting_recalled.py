@@ -80,8 +80,9 @@ def _content(spec: WindowSpec | None, window: Any, reached: _Reaching, now: int)
 def _last_ones(core: Recalling, window: Any, reached: _Reaching, now: int) -> list[tuple[int, Row]]:
     """The last rows that came, where aggregates are of these."""
     input = core.plan.inputs[0]
-    known = isinstance(input, StreamInput) and isinstance(input.window, Length)
-    return _content(input.window, window, reached, now) if known else []
+    if isinstance(input, StreamInput) and isinstance(input.window, Length):
+        return _content(input.window, window, reached, now)
+    return []
 
 
 def _held(core: Recalling, content: Sequence[tuple[int, Row]]) -> pa.Table:
