@@ -111,10 +111,8 @@ def _link(follower: _Follower, before: Sequence[RowType], type: RowType, tags: i
     if part is not None:
         number = Field(0, part, LONG)
         keys = ((number, number), *keys)
-    if not keys and compared:
-        return "a condition of an event on an earlier one without a key"
     binds = None if follower.node.tag is None else type
-    return unfiltered(found.filter, type) or Link(
+    link = Link(
         found.filter,
         keys,
         compared,
@@ -125,6 +123,9 @@ def _link(follower: _Follower, before: Sequence[RowType], type: RowType, tags: i
         follower.states,
         follower.number,
     )
+    if not link.searchable:
+        return "a condition of an event on an earlier one without a key or an order"
+    return unfiltered(found.filter, type) or link
 
 
 def places_of(types: Sequence[RowType]) -> list[int]:

@@ -72,6 +72,35 @@ def core(keys, until, begun, codes, came, wanted, ends, matched, {given}one, oth
     return n
 """
 """Rows that wait, or begin to with an event: `until`, `begun`, `codes`; the batch's events: `came`, `wanted`, `ends`."""
+_BY_BLOCKS = """
+def core(until, begun, came, ends, matched, {given}one, other):
+    n, row, rows = 0, 0, len(begun)
+    waits = np.zeros(rows, np.bool_)
+    some = np.zeros((rows >> 8) + 1, np.bool_)
+    best = np.zeros((rows >> 8) + 1, {x}.dtype)
+    for i in range(-1, len(came)):
+        for b in range((row + 255) >> 8 if i >= 0 and ends[i] and {known}[i] else 0):
+            if some[b] and best[b] {operator} {y}[i]:
+                some[b] = False
+                for p in range(b << 8, min((b + 1) << 8, row)):
+                    if waits[p] and until[p] <= came[i]:
+                        waits[p] = False
+                    elif waits[p] and {condition}:
+                        one[n], other[n] = p, i
+                        n, matched[p], waits[p] = n + 1, True, False
+                    elif waits[p] and (not some[b] or {x}[p] {better} best[b]):
+                        some[b], best[b] = True, {x}[p]
+        while row < rows and begun[row] == i:
+            if {valid}[row] and {x}[row] == {x}[row]:
+                b, waits[row] = row >> 8, True
+                if not some[b] or {x}[row] {better} best[b]:
+                    some[b], best[b] = True, {x}[row]
+            row += 1
+    return n
+"""
+"""The same of rows without a key, one of whose values is compared by order: of each 256 of them the value is known that is met
+first, so that an event looks only at those among which it meets one.
+"""
 
 
 @dataclass(frozen=True)
@@ -133,7 +162,22 @@ class Link:
     def _text(self) -> str:
         given = "".join(f"x{i}, v{i}, y{i}, w{i}, " for i in range(len(self.compared)))
         condition = " and ".join(each.line(i) for i, each in enumerate(self.compared)) or "True"
-        return _LOOP.format(given=given, condition=condition)
+        if (i := self._by_order) is None:
+            return _LOOP.format(given=given, condition=condition)
+        operator = OPERATORS[self.compared[i].operator]
+        names = {"x": f"x{i}", "valid": f"v{i}", "y": f"y{i}", "known": f"w{i}"}
+        return _BY_BLOCKS.format(given=given, condition=condition, operator=operator, better=operator[0], **names)
+
+    @cached_property
+    def _by_order(self) -> int | None:
+        """Which comparison is by order, where there is no key."""
+        found = (place for place, each in enumerate(self.compared) if each.operator not in _EQUALITY)
+        return None if self.keys else next(found, None)
+
+    @property
+    def searchable(self) -> bool:
+        """Whether an event need not look at all that waits."""
+        return bool(self.keys) or not self.compared or self._by_order is not None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -164,10 +208,13 @@ class Link:
         if not rows or not ends.any():
             return matched, np.empty(0, np.int64), np.empty(0, np.int64)
         fields = self.fields(waiting)
-        codes, wanted, keys = self._numbered(fields, begun, columns, events)
         one, other = (np.empty(rows, np.int64) for _ in range(2))
         given = [each for compared in self.compared for each in compared.given(fields, rows, columns, events)]
-        n = loop(self._text)(keys, until, begun, codes, came, wanted, ends, matched, *given, one, other)
+        if self._by_order is not None:
+            n = loop(self._text)(until, begun, came, ends, matched, *given, one, other)
+        else:
+            codes, wanted, keys = self._numbered(fields, begun, columns, events)
+            n = loop(self._text)(keys, until, begun, codes, came, wanted, ends, matched, *given, one, other)
         return matched, one[:n], other[:n]
 
     def _numbered(

@@ -20,7 +20,7 @@ from tests.engine.columns.statements.rates import (
     RATES_OF_BATCHES,
     RATES_WHEN,
 )
-from tests.engine.columns.statements.rows import ASKING, CORRELATED, EARLIER, EARLIER_IN_ORDER, PATTERNS
+from tests.engine.columns.statements.rows import ASKING, BY_ORDER, CORRELATED, EARLIER, EARLIER_IN_ORDER, PATTERNS
 from tests.engine.columns.statements.windows import (
     BEHIND,
     BESIDE,
@@ -75,6 +75,7 @@ COVERED = [
     *GROUPS_AS_THEY_COME,
     *ASKING,
     *CORRELATED,
+    *BY_ORDER,
     *EARLIER,
     *JOINS,
     *BY_DOUBLES,

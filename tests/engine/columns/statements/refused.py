@@ -128,8 +128,8 @@ REFUSED = {
     "context C select count(*) as n from pattern [every a=S -> b=S]": (
         "a window, aggregates or an output rate over a pattern in a context"
     ),
-    "select * from pattern [every a=S -> b=S(price>a.price)]": (
-        "a condition of an event on an earlier one without a key"
+    "select * from pattern [every a=S -> b=S(price != a.price)]": (
+        "a condition of an event on an earlier one without a key or an order"
     ),
     "select * from pattern [every a=S -> b=S(symbol=a.symbol, price - a.price > 1) where timer:within(1 sec)]": (
         "a condition of an event on an earlier one that is no comparison of one with the other"

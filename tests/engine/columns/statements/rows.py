@@ -87,6 +87,15 @@ ASKING = [
     "having price > 3",
     "select id, (select w.volume from S#time(25 msec) as w where s.symbol = w.symbol) as p from S(price > 1) as s",
 ]
+BY_ORDER = [
+    "select * from pattern [every a=S -> b=S(price > a.price)]",
+    "select a.id as i, b.id as j from pattern [every a=S(volume > 0) -> b=S(price <= a.price, volume != a.volume) where timer:within(25 msec)]",
+    "select a.symbol as s, b.symbol as t from pattern [every a=S -> b=S(symbol < a.symbol, id >= a.id)]",
+    "select a.price as p, c.price as q from pattern [every a=S -> b=S(price >= a.price) -> c=S(price < b.price, volume > 0)]",
+    "context C select a.price as p, b.price as q from pattern [every a=S -> b=S(price > a.price)]",
+    "select count(*) as n from pattern [every a=S(price > 20) -> b=S(price * 2 < a.price + 3)]",
+]
+"""Patterns whose events are compared by order, without a key."""
 CORRELATED = [
     "select id, (select sum(price) from S#length(4) as t where t.symbol = s.symbol) as p from S as s",
     "select id, (select avg(price) from S(volume > 0)#time(25 msec) as t where t.symbol = s.symbol and t.price < s.price) as a, "
