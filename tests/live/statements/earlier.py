@@ -17,6 +17,9 @@ STATEMENTS = {
     "asking whether": "select symbol from S as s where exists (select * from R#length(3) as w where w.volume = s.volume) "
     "or not exists (select * from S(volume > 2)#time(30 msec) as w where w.symbol = s.symbol and w.price > 20)",
     "previous and a mean": "select symbol, price - prev(2, price) as d, avg(price) as m, prior(4, volume) as v from S(volume > 0)#length(4)",
+    "asking all that came": "select symbol, volume in (select volume from R(price > 20)#keepall) as v, "
+    "exists (select * from S(volume > 2)#keepall as w where w.symbol = s.symbol) as e from S as s "
+    "where symbol not in (select symbol from R#keepall where volume < 0)",
     "earlier": "select symbol, price - prior(1, price) as d from S(volume > 0) where price > prior(3, price)",
     "previous": "select symbol, price - prev(1, price) as d, prev(2, symbol) as s, prior(4, volume) as v from S#length(3)",
     "previous in time": "select prev(2, price) as p, prior(1, symbol) as s from S#time(20 msec) where prev(1, volume) > 0",

@@ -1,6 +1,7 @@
 """Patterns."""
 
 STATEMENTS = {
+    "by order": "select a.symbol as s, a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=S(price > a.price)]",
     "pattern": "select a.price as p, b.volume as v from pattern [every a=S(price>50) -> "
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
     "rises": "select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> "

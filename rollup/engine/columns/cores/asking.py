@@ -25,6 +25,7 @@ from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.of_groups import ANSWERS, OfGroups
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
+from rollup.engine.columns.cores.remembered import Remembered, remembered
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sought import Sought, sought
 from rollup.engine.columns.evaluate import carried, evaluate, field
@@ -173,7 +174,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     if len(plan.inputs) != 1 or not isinstance(input, StreamInput):
         return "a sub-query in a join, or over a pattern"
     fields = list(reads[input.filter.stream].fields.values())
-    found, shown, width = list[Asked | Sought](), list[Expr](), len(fields)
+    found, shown, width = list[Asked | Sought | Remembered](), list[Expr](), len(fields)
     for number in range(len(plan.lookups)):
         part = _part(plan, number, reads, width)
         if isinstance(part, str):
@@ -192,7 +193,9 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     return main if isinstance(main, str) else Asking(main, tuple(found))
 
 
-def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> tuple[Asked | Sought, Expr] | str:
+def _part(
+    plan: Select, number: int, reads: Mapping[str, RowType], at: int
+) -> tuple[Asked | Sought | Remembered, Expr] | str:
     """One sub-query, and what stands for it where the answers are fields from `at` on."""
     lookup = plan.lookups[number]
     if not isinstance(lookup, Subquery):
@@ -205,6 +208,8 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
     stream = reads[input.filter.stream]
     if lookup.calls and lookup.mode == "value" and stands_alone(lookup, input, 1):
         return _aggregated(lookup, input, stream, at)
+    if lookup.mode == "exists" and not isinstance(seen := remembered(lookup, input, stream, None), str):
+        return seen, Field(0, at, BOOL)
     if lookup.mode != "list":
         found = sought(lookup, input, stream, None)
         found = correlated(lookup, input, stream) if isinstance(found, str) else found
@@ -216,7 +221,8 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
         case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
             return _quantified(lookup, input, stream, op, value, at)
         case Call(op=op, args=(value, _)) if (member := _membership(op)) is not None:
-            found, answer = sought(lookup, input, stream, value), Field(0, at, BOOL)
+            found, answer = remembered(lookup, input, stream, value), Field(0, at, BOOL)
+            found = sought(lookup, input, stream, value) if isinstance(found, str) else found
             return found if isinstance(found, str) else (found, answer if member else Call(NOT, (answer,), BOOL))
         case _:
             return "a list of values that is not asked whether a value is in it, or compares with all or any of it"

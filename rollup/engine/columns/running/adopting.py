@@ -24,6 +24,7 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
+from rollup.engine.columns.cores.remembered import Remembered
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
@@ -114,6 +115,9 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
         window = kept[INPUTS][lookup.input]
         if isinstance(each, Sought):
             parts.append(each.holding(*columns_of(window[0], isinstance(each.input.window, Time), each.type, now), now))
+        elif isinstance(each, Remembered):
+            columns, times = columns_of(window[0], False, each.type, now)
+            parts.append(each.holding(columns, len(times), now))
         elif isinstance(each, Asked) and lookup.calls:
             parts.append(_kept_up(each, window, next(running), now))
         elif isinstance(each, Asked):

@@ -41,9 +41,7 @@ def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     reached = _Reaching(core, dict(known))
     content = _content(core.window, window, reached, now)
     last = content if core.window is not None else _last_ones(core, window, reached, now)
-    return core.state(
-        _main(core, instance, reached, now), _earlier(core, recent, last, now), _held(core, content), now
-    )
+    return core.state(_main(core, instance, reached, now), _earlier(core, recent, last, now), _held(core, content), now)
 
 
 def recalling_in_partitions(core: Recalling, kept: Sequence[Any], now: int) -> State:

@@ -20,7 +20,15 @@ from tests.engine.columns.statements.rates import (
     RATES_OF_BATCHES,
     RATES_WHEN,
 )
-from tests.engine.columns.statements.rows import ASKING, BY_ORDER, CORRELATED, EARLIER, EARLIER_IN_ORDER, PATTERNS
+from tests.engine.columns.statements.rows import (
+    ASKING,
+    BY_ORDER,
+    CORRELATED,
+    EARLIER,
+    EARLIER_IN_ORDER,
+    PATTERNS,
+    REMEMBERED,
+)
 from tests.engine.columns.statements.windows import (
     BEHIND,
     BESIDE,
@@ -76,6 +84,7 @@ COVERED = [
     *ASKING,
     *CORRELATED,
     *BY_ORDER,
+    *REMEMBERED,
     *EARLIER,
     *JOINS,
     *BY_DOUBLES,

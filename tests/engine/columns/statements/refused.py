@@ -223,7 +223,7 @@ REFUSED = {
     ),
     "select symbol from S where volume = all (select volume from S#length(3))": "a list of values that is not asked whether "
     "a value is in it, or compares with all or any of it",
-    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id)": (
+    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume = s.volume)": (
         "a sub-query over the window KeepAll"
     ),
     "select (select * from S#lastevent) as p from S": "a sub-query of several columns",

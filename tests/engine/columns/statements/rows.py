@@ -87,6 +87,15 @@ ASKING = [
     "having price > 3",
     "select id, (select w.volume from S#time(25 msec) as w where s.symbol = w.symbol) as p from S(price > 1) as s",
 ]
+REMEMBERED = [
+    "select id, volume in (select volume from S(flag)#keepall) as a, symbol not in (select symbol from S#keepall where volume > 1) as b "
+    "from S",
+    "select id from S(price > 1) where price in (select price from S(volume > 0)#keepall) or id in (select volume from S#keepall)",
+    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume > 2)",
+    "select id, exists (select * from S(flag)#keepall as w where w.symbol = s.symbol) as e, volume = any (select id from S(price > 3)#keepall) "
+    "as v from S as s",
+]
+"""Sub-queries over all that ever came."""
 BY_ORDER = [
     "select * from pattern [every a=S -> b=S(price > a.price)]",
     "select a.id as i, b.id as j from pattern [every a=S(volume > 0) -> b=S(price <= a.price, volume != a.volume) where timer:within(25 msec)]",
