@@ -29,6 +29,7 @@ STATEMENTS = {
     "most of each": "context C select max(price) as a, min(volume) as b from S",
     "tries of each": "context C select context.key1 as k, a[1].price as p, b.price as q from pattern [every ([2] a=S(volume > 0) -> "
     "b=S(price > 1))]",
+    "whole matches of each": "context C select * from pattern [every a=S(price > 30) -> b=S(volume <= a.volume)]",
     "matches of each": "context C select context.key1 as k, a.price as p, b.price as q from pattern [every a=S(price > 30) -> "
     "b=S(price < 60, volume > a.volume) where timer:within(30 msec)]",
     "thirds of each": "context N select context.id as i, a.price as p, c.volume as v from pattern [every a=S -> b=S(volume > 0) -> "

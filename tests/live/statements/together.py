@@ -61,7 +61,7 @@ SEVERAL = [
     ["keys", "keys in time", "keys each", "last"],
     ["asking", "asking two", "removed"],
     ["asking beside", "previous and a mean", "removed"],
-    ["asking all that came", "asking beside", "by order", "removed"],
+    ["asking all that came", "asking beside", "by order", "whole matches of each", "removed"],
     ["matches of groups", "matches in time", "last matches", "removed"],
     ["matches of a batch", "matches by time", "pattern"],
     ["matches into U", "of U", "U in time"],

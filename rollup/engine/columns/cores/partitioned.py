@@ -16,7 +16,7 @@ from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
-from rollup.engine.columns.cores.covering import against, first, unshown
+from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keys import whole
@@ -34,6 +34,7 @@ from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.contexts.levels import Context
+from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.plans import ContextValue, Earlier, Emitted, PatternInput, Previous, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
@@ -277,17 +278,25 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     found = division(context, stream, type)
     if isinstance(found, str):
         return found
-    if plan.projection.whole or recalls(plan) or not known(plan, found):
-        return "whole rows or look-ups over a pattern in a context"
+    if recalls(plan) or not known(plan, found):
+        return "look-ups over a pattern in a context"
     wider = numbered(type)
     inner = pattern_of(plan, input.pattern, {stream: wider}, len(type.fields))
     if isinstance(inner, str):
         return inner
     kinds = [kind for each in inner.types for kind in each.fields.values()]
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
-    seen = properties_behind(of_events(plan, places_in(inner)), len(kinds))
-    reason = first(map(against, shown(seen)))
+    seen = properties_behind(of_events(_of_tags(plan, input.pattern, type), places_in(inner)), len(kinds))
+    reason = first(map(unshown, shown(seen)))
     return reason or Partitioned((found,), every, wider, None, seen, properties(plan), plan.emitted)
+
+
+def _of_tags(plan: Select, pattern: Pattern, type: RowType) -> Select:
+    """A statement that shows each event of a match as a row of that type, where it shows them all."""
+    if not plan.projection.whole:
+        return plan
+    tags = tuple(Field(0, tag, type.data_type) for tag in range(pattern.tags))
+    return replace(plan, projection=replace(plan.projection, columns=tags, whole=False))
 
 
 def properties_behind(projection: Projection, width: int) -> Projection:

@@ -124,7 +124,6 @@ REFUSED = {
     ),
     "select * from pattern [every a=S -> (b=S and c=S)]": "a pattern other than every a -> b -> …, within a time or not",
     "select * from pattern [every a=S -> every b=S(symbol=a.symbol)]": "a pattern other than every a -> b -> …, within a time or not",
-    "context C select * from pattern [every a=S -> b=S]": "whole rows or look-ups over a pattern in a context",
     "context C select count(*) as n from pattern [every a=S -> b=S]": (
         "a window, aggregates or an output rate over a pattern in a context"
     ),

@@ -103,6 +103,9 @@ BY_ORDER = [
     "select a.price as p, c.price as q from pattern [every a=S -> b=S(price >= a.price) -> c=S(price < b.price, volume > 0)]",
     "context C select a.price as p, b.price as q from pattern [every a=S -> b=S(price > a.price)]",
     "select count(*) as n from pattern [every a=S(price > 20) -> b=S(price * 2 < a.price + 3)]",
+    "context C select * from pattern [every a=S -> b=S]",
+    "context C select * from pattern [every a=S(volume > 0) -> b=S(price >= a.price) where timer:within(30 msec)] where b.id > 0",
+    "context C select * from pattern [every (a=S(volume > 0) -> b=S(volume < 3))]",
 ]
 """Patterns whose events are compared by order, without a key."""
 CORRELATED = [
