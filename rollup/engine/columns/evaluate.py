@@ -142,11 +142,13 @@ def _fold(combine: Callable[..., Any], args: Sequence[Expr], columns: Columns, r
 
 
 def _case(expr: Case, columns: Columns, rows: int) -> pa.Array:
-    kind = arrow(expr.type)
-    result = _of(kind, evaluate(expr.otherwise, columns, rows))
-    for condition, value in reversed(expr.branches):
+    values = [evaluate(value, columns, rows) for value in (*(value for _, value in expr.branches), expr.otherwise)]
+    wide = expr.type.kind is Kind.INT and any(each.type == pa.int64() for each in values)
+    kind = pa.int64() if wide else arrow(expr.type)
+    result = _of(kind, values[-1])
+    for (condition, _), value in zip(reversed(expr.branches), reversed(values[:-1]), strict=True):
         taken = pc.fill_null(evaluate(condition, columns, rows), False)
-        result = pc.if_else(taken, _of(kind, evaluate(value, columns, rows)), result)
+        result = pc.if_else(taken, _of(kind, value), result)
     return result
 
 

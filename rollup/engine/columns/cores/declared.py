@@ -74,19 +74,21 @@ def uncountable(call: AggregateCall, held: Held = "nothing", emptied: bool = Tru
     elif name in _MOMENTS:
         wanted = (Kind.DOUBLE,)
     elif name in _WRAPPING:
-        wanted = (Kind.LONG,)
+        wanted = (Kind.LONG, Kind.INT)
     elif name in EVER or (name in EXTREMES and (rankable or stay)) or (standing(call) and held != "nothing"):
         wanted = NUMBERS
     elif name not in _SUMS and not (name in _ORDERED and rankable):
         return f"the aggregate {name}"
     if not kinds <= {*wanted}:  # of longs sums that do not wrap may leave 64 bits
         return f"{name} of {'different values of type ' if call.distinct else ''}{args[0].type}"
-    return first(against(arg) or wide(arg) for arg in args)
+    return first(against(arg) or (None if name in (*_WRAPPING, *_CAME) else wide(arg)) for arg in args)
 
 
 def reach_of(call: AggregateCall) -> int | None:
     """How far from zero a whole number may be that is the value of a call; None: it is a double."""
     exact = call.aggregate.name in (*_SUMS, *_COUNTS)  # a sum is wider than its arguments
+    if call.aggregate.name == known.SUM_OF_LONGS.name or _wide(call):
+        return -op.LONG_MIN
     return {Kind.INT: op.EXACT, Kind.LONG: op.EXACT if exact else -op.LONG_MIN}.get(call.type.kind)
 
 
@@ -401,4 +403,9 @@ def _column(call: AggregateCall) -> pa.DataType | None:
     if looked_up(call):
         return pa.int64()
     itself = call.aggregate.name in _CAME or call.aggregate.at is not None
-    return arrow(call.type) if itself else None
+    return arrow(call.type) if itself and not _wide(call) else None
+
+
+def _wide(call: AggregateCall) -> bool:
+    """Whether it is one of some values that may be wider than their type says."""
+    return call.aggregate.name in _CAME and call.type == INT and wide(call.args[0]) is not None

@@ -38,6 +38,18 @@ BY_DOUBLES = [
 ]
 """Groups by doubles."""
 LONGS = [
+    "select symbol, max(volume * 2) as m, min(volume * volume) as l from S#length(3) group by symbol having max(volume * 2) > 3",
+    "select max(volume * 2) as m, minever(-volume) as l, last(volume + 1) as b from S",
+    "select max(volume * volume) as m from S#keepall output last every 20 msec",
+    "select irstream min(volume - 1) as m from S#unique(symbol)",
+    "select case when price > 50 then volume * 1000 else 0 end as c, coalesce(volume * volume, 1) as d from S",
+    "select symbol, sum(volume * 2) as s, avg(volume + 1) as a from S#length(3) group by symbol having sum(volume * 2) > avg(price)",
+    "select sum(volume * volume) as s, avg(volume * volume - 1) as a from S#time(25 msec)",
+    "select irstream symbol, sum(volume * volume * volume) as s from S group by symbol output last every 20 msec",
+    "select sum(case when price > 50 then volume * 1000 else 0 end) as s, sum(distinct volume * 3) as d from S#unique(symbol)",
+    "select sum(price) as s from S#expr(sum(volume * volume) < 9)",
+    "select a.symbol as k, sum(a.volume * b.volume) as s from S#length(3) as a, S#length(2) as b where a.id = b.id group by a.symbol",
+    "context C select sum(-volume) as s from S#length_batch(2)",
     "select volume * volume * volume as x, id + id as y, id - volume as z, -id as n from S",
     "select volume * volume * volume * id as x, cast(price * 1e17, long) * id + volume as y from S(id + 1 > volume)",
     "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)",

@@ -112,9 +112,16 @@ def _call(node: ex.Call, plain: list[ex.Expression], where: Expr | None, scope: 
     if name in ("stddev", "avedev", "median") and args and args[0].type == DECIMAL:
         args = (to_double(args[0]), *args[1:])
     exact = {FLOAT: OF_FLOATS, DECIMAL: OF_DECIMALS, LONG: OF_LONGS}.get(args[0].type, {}) if args else {}
+    if args and args[0].type == INT and _computed(args[0]):
+        exact = OF_LONGS
     if name in _EXTREMES and not (windowed(scope) or scope.filling or node.distinct):
         name = f"{name}ever"  # nothing leaves, so no other value need be kept
     return AggregateCall(exact.get(name) or _function(name, scope), args, node.distinct, where)
+
+
+def _computed(value: Expr) -> bool:
+    """Whether whole numbers are worked out, which may have as many as 64 bits."""
+    return any(isinstance(each, Call) and each.op in op.WRAPPING.values() for each in walk(value))
 
 
 def _function(name: str, scope: Scope) -> Aggregate:

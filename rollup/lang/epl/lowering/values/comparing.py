@@ -8,7 +8,7 @@ from typing import Any
 
 from rollup.engine import operators as op
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import All, Call, Const, Expr, Field
+from rollup.engine.expressions import All, Call, Const, Expr, Field, Slot
 from rollup.engine.operators import Operator
 from rollup.engine.quantifiers import AMONG
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, DataType, Kind
@@ -26,8 +26,11 @@ def widened(value: Expr, kind: DataType) -> Expr:
 
 
 def as_doubles(value: Expr, other: Expr) -> Expr:
-    """A long that is compared with a double, as one; beside a literal that is near zero it may stay what an index finds."""
-    if value.type.kind is not Kind.LONG or other.type.kind not in (Kind.DOUBLE, Kind.FLOAT):
+    """A whole number that is compared with a double, as one, where no double may be it; beside a literal that is near zero it may
+    stay what an index finds.
+    """
+    wide = value.type.kind is Kind.LONG or (value.type.kind is Kind.INT and isinstance(value, Slot | Call))
+    if not wide or other.type.kind not in (Kind.DOUBLE, Kind.FLOAT):
         return value
     if isinstance(value, Const) and value.value is not None:
         return Const(float(value.value), DOUBLE)
