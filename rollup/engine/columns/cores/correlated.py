@@ -23,6 +23,7 @@ from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sought import Sought, Window, parted, unequal, unheld
 from rollup.engine.columns.cores.terms import Term, number, numeric, test
 from rollup.engine.columns.evaluate import evaluate
+from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Const, Expr, Field, inputs_read, walk
 from rollup.engine.folding import AggregateCall
@@ -152,32 +153,42 @@ class Correlated(Sought):
 
     def answer(self, window: Window, batch: Batch, before: int) -> pa.Array:
         """The answer to each event."""
-        came = np.maximum(batch.times, before)
-        outer = [evaluate(each, batch.columns, batch.rows) for _, each in self.keys]
-        codes, wanted, keys = window.codes(outer, batch.rows)
         outside = [evaluate(of_one_event(each), batch.columns, batch.rows) for each in self._fields[_OUTSIDE]]
         inside = window.read(len(self.read))
-        fields = [*_arrays(self._fields[_OUTSIDE], outside), *_arrays(self._fields[_ROW], inside)]
-        given = _arrays(self.read[len(self._fields[_ROW]) :], inside[len(self._fields[_ROW]) :])
-        slots, results = [np.zeros(1, each.dtype) for each in self.lines.slots], self.lines.room(batch.rows)
-        many, which = np.zeros(batch.rows, np.int64), np.zeros(batch.rows, np.int64)
-        loop(self._text)(
-            window.old, *self.bounds, window.times, codes, window.replaced, window.places, came, wanted, keys,
-            *fields, *given, *slots, *results, many, which,
-        )  # fmt: skip
+        many, which, results = self._looked(window, batch, before, outside, inside)
         if self.what == "exists":
             return pa.array(many > 0)
         if self.calls:
-            return evaluate(fields_for_slots(self.column, 0), self.lines.results(results, batch.rows), batch.rows)
-        found = pa.array(which, mask=many != 1)
-        rows = [*outside, *(each.take(found) for each in inside[: len(self._fields[_ROW])])]
-        places = {(each.input, each.index): place for place, each in enumerate([*self._fields[0], *self._fields[1]])}
-        shown = evaluate(flat(self.column, places), rows, batch.rows)
-        return pc.if_else(pa.array(many == 1), shown, pa.scalar(None, shown.type))
+            return evaluate(fields_for_slots(self.column, 0), results, batch.rows)
+        return self._shown(many, which, outside, inside)
+
+    def _looked(
+        self, window: Window, batch: Batch, before: int, outside: Sequence[pa.Array], inside: Sequence[pa.Array]
+    ) -> tuple[Ints, Ints, list[pa.Array]]:
+        """How many rows each event finds, the last of them, and what is added up of them."""
+        outer = [evaluate(each, batch.columns, batch.rows) for _, each in self.keys]
+        codes, wanted, keys = window.codes(outer, batch.rows)
+        given = [*_arrays(self._fields[_OUTSIDE], outside), *_arrays(self.read, inside)]
+        slots, results = [np.zeros(1, each.dtype) for each in self.lines.slots], self.lines.room(batch.rows)
+        many, which = np.zeros(batch.rows, np.int64), np.zeros(batch.rows, np.int64)
+        loop(self._text)(
+            window.old, *self.bounds, window.times, codes, window.replaced, window.places,
+            np.maximum(batch.times, before), wanted, keys, *given, *slots, *results, many, which,
+        )  # fmt: skip
+        return many, which, self.lines.results(results, batch.rows)
+
+    def _shown(self, many: Ints, which: Ints, outside: Sequence[pa.Array], inside: Sequence[pa.Array]) -> pa.Array:
+        """What is shown of each event and the one row that it has found; null where there is none, or another one, too."""
+        alone = pa.array(many == 1)
+        rows = [*outside, *(each.take(pa.array(which, mask=many != 1)) for each in inside)]
+        fields = (each for of_side in self._fields for each in of_side)
+        places = {(each.input, each.index): place for place, each in enumerate(fields)}
+        shown = evaluate(flat(self.column, places), rows, len(many))
+        return pc.if_else(alone, shown, pa.scalar(None, shown.type))
 
 
 def _arrays(exprs: Sequence[Expr], columns: Sequence[pa.Array]) -> list[np.ndarray]:
-    return [array for each, column in zip(exprs, columns, strict=False) for array in arrays_of(each, column)]
+    return [array for each, column in zip(exprs, columns, strict=True) for array in arrays_of(each, column)]
 
 
 def correlated(lookup: Subquery, input: StreamInput, type: RowType) -> Correlated | str:

@@ -92,6 +92,8 @@ REMEMBERED = [
     "from S",
     "select id from S(price > 1) where price in (select price from S(volume > 0)#keepall) or id in (select volume from S#keepall)",
     "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume > 2)",
+    "select id, flag in (select flag from S(price > 3)#keepall) as f, exists (select * from S#keepall as w where w.flag = s.flag and w.id > 1) as g, "
+    "exists (select * from S(flag)#keepall as w where w.id = s.volume) as h from S as s",
     "select id, exists (select * from S(flag)#keepall as w where w.symbol = s.symbol) as e, volume = any (select id from S(price > 3)#keepall) "
     "as v from S as s",
 ]
