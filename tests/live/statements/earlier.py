@@ -28,7 +28,7 @@ STATEMENTS = {
     "ends of a key": "select symbol, prevcount(price) as n, prevtail(price) as t, prev(2, volume) as v "
     "from S(price > 3)#groupwin(volume)#length(2) where prev(1, symbol) is null",
     "previous of all of a key": "select prev(2, price) as p, prevtail(volume) as v from S#groupwin(symbol)#keepall",
-    "ends of length": "select symbol, prevcount(price) as n, prevtail(price) as t, prev(1, price) as p from S#length(3)",
+    "ends of length": "select symbol, prevcount(price) as n, prevtail(price) as t, prevtail(1, volume) as u, prev(1, price) as p from S#length(3)",
     "ends of a time": "select prevcount(symbol) as n, prevtail(symbol) as t from S(volume > 0)#time(20 msec) where prevcount(price) < 3",
     "ends of all": "select prevcount(price) as n, prevtail(price) as t, prior(1, price) as p from S#keepall",
     "every 3 earlier": "select symbol, price - prior(1, price) as d from S(price > 3) output every 3 events",

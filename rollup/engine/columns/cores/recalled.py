@@ -57,7 +57,7 @@ def core(places, count, before, found):
 @dataclass(frozen=True)
 class Recalled:
     """What is read: of the event `offset` before, of any arrival (`earlier`) or of the rows of the window (`row`); of the
-    oldest of these (`tail`); their number (`count`); or of all of them, newest first (`window`).
+    one `offset` behind the oldest of these (`tail`); their number (`count`); or of all of them, newest first (`window`).
     """
 
     value: Field
@@ -102,6 +102,10 @@ class Standing:
         for _ in range(offset):
             places = np.where(places < 0, -1, self.before[places])
         return np.where(offset < self.count, places, -1)
+
+    def behind_oldest(self, offset: int) -> Ints:
+        """The rows so many behind the oldest ones, which came in this order; -1 where the window has none."""
+        return self.oldest if offset == 0 else np.where(offset < self.count, self.oldest + offset, -1)
 
     def newest(self, arrivals: Ints) -> tuple[Ints, Ints]:
         """The rows of the window with some of the arrivals, newest first, and where those of each begin, and the last ones end."""

@@ -184,7 +184,7 @@ class Recalling:
             case "window":
                 return pa.nulls(len(taken.times))
             case "tail":
-                return _values(each, content, taken, window.oldest)
+                return _values(each, content, taken, window.behind_oldest(each.offset))
             case _:
                 return _values(each, content, taken, window.earlier(each.offset))
 
@@ -285,6 +285,8 @@ def recalling(
         return (
             "prev beside aggregates, with the remove stream, or over a window other than length, time, keepall, a key's"
         )
+    if isinstance(window, Grouped) and any(each.what == "tail" and each.offset for each in recalled):
+        return "another row of a key's window than its oldest one"
     bare = replace(input, filter=Filter(input.filter.stream), prior=0, window=None if window else input.window)
     read = _reading(plan, len(stream.fields), stream)
     lists = _lists(read, recalled, len(stream.fields))
@@ -306,6 +308,8 @@ def _recalled(lookup: Lookup) -> Recalled | str:
             return Recalled(value, "earlier", offset)
         case Previous(input=0, what="row", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
             return Recalled(value, "row", offset)
+        case Previous(input=0, what="tail", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
+            return Recalled(value, "tail", offset)
         case Previous(input=0, what="count" | "tail" | "window" as what, value=Field() as value, offset=None):
             return Recalled(value, what)
         case Earlier() | Previous():

@@ -181,7 +181,7 @@ def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
     if each.what == "count":
         return len(values)
     if each.what == "tail":
-        return values[0]
+        return values[each.offset] if each.offset < len(values) else None
     if each.what == "window":
         return list(values[::-1])
     return values[-1 - each.offset] if each.offset < len(values) else None

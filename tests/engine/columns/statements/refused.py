@@ -94,9 +94,7 @@ REFUSED = {
     "select prev(volume, price) as p from S#length(3)": "an earlier event other than a field of the one that is so many before",
     "select istream() as a from S where istream()": "the look-up Arriving",
     "select irstream istream() as a from S": "the look-up Arriving",
-    "select prevtail(1, price) as p from S#length(3)": (
-        "an earlier event other than a field of the one that is so many before"
-    ),
+    "select prevtail(1, price) as p from S#groupwin(symbol)#length(3)": "another row of a key's window than its oldest one",
     "select prevwindow(price) as p from S#keepall": "lists of what a window holds, other than one of at most 256 rows, of all "
     "or of a key",
     "select prevwindow(price) as p from S#length(300)": "lists of what a window holds, other than one of at most 256 rows, of "

@@ -131,6 +131,10 @@ CORRELATED = [
 ]
 """Sub-queries that look at each row beside the one outside."""
 EARLIER = [
+    "select symbol, prevtail(0, price) as p, prevtail(2, id) as i, prevcount(price) as n from S#length(4)",
+    "select prevtail(1, symbol) as t, prev(1, price) as p from S#time(25 msec) where prevtail(3, volume) is null",
+    "select prevtail(2, price) as t from S(volume > 0)#keepall",
+    "select prevtail(0, price) as t from S#groupwin(symbol)#length(3)",
     "select prev(1, price) as p, sum(price) as s from S#length(3)",
     "select symbol, price - prev(2, price) as d, avg(price) as m, prior(4, id) as i from S(volume > 0)#length(4) "
     "having avg(price) > 3",
