@@ -46,7 +46,7 @@ def comparable(value: Any) -> Any:
         return tuple(comparable(each) for each in cast("Sequence[Any]", value))
     if value != value:
         return NAN
-    return value or abs(value) if isinstance(value, float) else value
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def listed(value: Any) -> Any:

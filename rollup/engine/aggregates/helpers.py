@@ -17,7 +17,7 @@ from rollup.core.sketches import QUANTILES
 from rollup.engine import decimals
 from rollup.engine.aggregates import moments
 from rollup.engine.aggregates.sketches import distinct_estimate
-from rollup.engine.operators import single
+from rollup.engine.operators import single, wrapped
 from rollup.engine.reals import orderable, ordered_value
 from rollup.engine.row import comparable
 
@@ -25,15 +25,6 @@ from rollup.engine.row import comparable
 def mean(total: Any, n: int) -> Any:
     """The mean of a sum: of decimals one, all else a double."""
     return decimals.divide(total, Decimal(n)) if isinstance(total, Decimal) else total / n
-
-
-def wrapped(whole: Any) -> Any:
-    """A whole number in 64 bits: what leaves them comes in again at the other end.
-
-    >>> wrapped(2**63), wrapped(-3)
-    (-9223372036854775808, -3)
-    """
-    return whole if -(2**63) <= whole < 2**63 else (whole + 2**63) % 2**64 - 2**63
 
 
 def middle(values: Sequence[float]) -> float | None:

@@ -53,6 +53,31 @@ def mean_of_whole(total, n):
 '''
 
 
+CHAINS = """
+@compiled
+def link(p, c, first, last, after, before):
+    before[p], after[p] = last[c], -1
+    if last[c] >= 0:
+        after[last[c]] = p
+    else:
+        first[c] = p
+    last[c] = p
+
+
+@compiled
+def unlink(p, c, first, last, after, before):
+    if before[p] >= 0:
+        after[before[p]] = after[p]
+    else:
+        first[c] = after[p]
+    if after[p] >= 0:
+        before[after[p]] = before[p]
+    else:
+        last[c] = before[p]
+
+
+"""
+"""Chains of numbers, each in the order in which they were linked: `c` says which one a number is in."""
 LOADS = """
 from llvmlite import ir
 from numba import types

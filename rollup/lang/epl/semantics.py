@@ -49,6 +49,8 @@ def remainder(a: float, b: float) -> float | None:
 _A_NUMBER = "np.isfinite({0}) & ({1} == {1}) & ({1} != 0)"
 REMAINDER = Operator(op.REMAINDER.name, remainder, doubles=f"np.where({_A_NUMBER}, np.fmod({{0}}, {{1}}), np.nan)")
 ARITHMETIC: dict[str, Operator] = {"+": op.ADD, "-": op.SUBTRACT, "*": op.MULTIPLY, "%": REMAINDER}
+OF_WHOLE: dict[str, Operator] = {**ARITHMETIC, **op.WRAPPING}
+"""The same of whole numbers."""
 BITS: dict[str, Operator] = {
     "&": Operator("&", "({0} & {1})", numpy="({0} & {1})"),
     "|": Operator("|", "({0} | {1})", numpy="({0} | {1})"),

@@ -17,7 +17,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.asking import Asking, answer_type, answers_in, heard, unaggregated, where_of
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.by_partition import by_partition, numbered
-from rollup.engine.columns.cores.correlated import calls_of
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded, fields_for_slots
 from rollup.engine.columns.cores.joined import flat
@@ -26,6 +25,7 @@ from rollup.engine.columns.cores.partitioned import Partitioned, known, properti
 from rollup.engine.columns.cores.partitions import Division
 from rollup.engine.columns.cores.projecting import filter_project
 from rollup.engine.columns.cores.queued import whole_columns
+from rollup.engine.columns.cores.rewriting import calls_of
 from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import All, Ask, Expr, Field, inside, walk

@@ -19,15 +19,15 @@ import pyarrow as pa
 
 from rollup.engine.aggregates.known import COUNT
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.correlated import calls_of, correlated
+from rollup.engine.columns.cores.correlated import correlated
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.of_groups import ANSWERS, OfGroups
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
-from rollup.engine.columns.cores.remembered import Remembered, remembered
-from rollup.engine.columns.cores.rewriting import of_one_event
-from rollup.engine.columns.cores.sought import Sought, sought
+from rollup.engine.columns.cores.remembered import remembered
+from rollup.engine.columns.cores.rewriting import calls_of, of_one_event
+from rollup.engine.columns.cores.sought import sought
 from rollup.engine.columns.evaluate import carried, evaluate, field
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import All, Ask, Call, Case, Const, Expr, Field, Slot, children, inside, walk
@@ -161,10 +161,7 @@ def heard(core: Folded, type: RowType, state: State, batch: Batch) -> tuple[Stat
     lets out at an instant leaves before the events of it.
     """
     times = np.maximum(batch.times, state.scalars["now"])
-    own = batch
-    if batch.stream != core.filter.stream:
-        own = Batch.nothing([carried(kind) for kind in type.fields.values()], batch.now)
-    inner, output = core.step(state, own)
+    inner, output = core.step(state, batch.on(core.filter.stream, type))
     return inner, output, np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
 
 
@@ -174,7 +171,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     if len(plan.inputs) != 1 or not isinstance(input, StreamInput):
         return "a sub-query in a join, or over a pattern"
     fields = list(reads[input.filter.stream].fields.values())
-    found, shown, width = list[Asked | Sought | Remembered](), list[Expr](), len(fields)
+    found, shown, width = list[Part](), list[Expr](), len(fields)
     for number in range(len(plan.lookups)):
         part = _part(plan, number, reads, width)
         if isinstance(part, str):
@@ -193,9 +190,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     return main if isinstance(main, str) else Asking(main, tuple(found))
 
 
-def _part(
-    plan: Select, number: int, reads: Mapping[str, RowType], at: int
-) -> tuple[Asked | Sought | Remembered, Expr] | str:
+def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> tuple[Part, Expr] | str:
     """One sub-query, and what stands for it where the answers are fields from `at` on."""
     lookup = plan.lookups[number]
     if not isinstance(lookup, Subquery):

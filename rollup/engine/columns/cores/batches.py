@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
+from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.state import State
+from rollup.engine.types import RowType
 
 Values = list[tuple[Any, ...]]
 Place = tuple[int, int, int, bool]
@@ -61,6 +63,10 @@ class Batch:
     def nothing(cls, types: Sequence[pa.DataType], now: int) -> Batch:
         """No events of a stream whose fields are of those types, until the clock says `now`."""
         return cls.of([pa.array([], kind) for kind in types], [], now)
+
+    def on(self, stream: str, type: RowType) -> Batch:
+        """It, if it is of a stream, whose events are of that type; otherwise no events of that one."""
+        return self if self.stream == stream else Batch.nothing([*map(carried, type.fields.values())], self.now)
 
     @property
     def rows(self) -> int:

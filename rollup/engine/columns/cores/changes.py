@@ -322,9 +322,8 @@ def time_in(window: WindowSpec | None) -> Expr | None:
     """The time that rows carry, none of which may be null, where a window goes by one."""
     match window:
         case ExternalTime(time=time) | ExternalTimeBatch(time=time) | TimeOrder(time=time):
-            return (
-                None if isinstance(time, Now) else with_time(time, Const(0, LONG))
-            )  # what is null hangs on rows alone
+            # Whether it is null hangs on rows alone, whatever the clock says.
+            return None if isinstance(time, Now) else with_time(time, Const(0, LONG))
         case Grouped(inner=inner):
             return time_in(inner)
         case _:

@@ -7,7 +7,7 @@ State: as that of a sub-query that asks for a key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,12 +19,12 @@ from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, arrays_of, uncountable
 from rollup.engine.columns.cores.folded import fields_for_slots
 from rollup.engine.columns.cores.joined import flat
-from rollup.engine.columns.cores.rewriting import of_one_event
+from rollup.engine.columns.cores.rewriting import calls_of, of_one_event
 from rollup.engine.columns.cores.sought import Sought, Window, parted, unequal, unheld
 from rollup.engine.columns.cores.terms import Term, number, numeric, test
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.loops import block, loop
+from rollup.engine.columns.loops import CHAINS, block, loop
 from rollup.engine.expressions import Const, Expr, Field, inputs_read, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import StreamInput, Subquery
@@ -40,22 +40,16 @@ def core(
     head = come = k = 0
     for i in range(len(came)):
         while come < len(times) and (come < old or places[come - old] <= i):
-            key = codes[come]
-            if key >= 0:
-                earlier[come] = lasts[key]
-                if lasts[key] >= 0:
-                    later[lasts[key]] = come
-                else:
-                    firsts[key] = come
-                lasts[key] = come
+            if codes[come] >= 0:
+                link(come, codes[come], firsts, lasts, later, earlier)
             gone = before[come]
+            if gone >= 0 and codes[gone] >= 0:
+                unlink(gone, codes[gone], firsts, lasts, later, earlier)
             come += 1
-            if gone >= 0:
-{replaced}
         while (size >= 0 and come - head > size) or (span >= 0 and head < come and times[head] + span <= came[i]):
-            gone = head
+            if codes[head] >= 0:
+                unlink(head, codes[head], firsts, lasts, later, earlier)
             head += 1
-{leave}
         row = firsts[wanted[i]] if wanted[i] >= 0 else -1
 {forget}
         while row >= 0:
@@ -65,18 +59,6 @@ def core(
 {enter}
             row = later[row]
 {value}
-"""
-_LEAVE = """
-key = codes[gone]
-if key >= 0:
-    if earlier[gone] >= 0:
-        later[earlier[gone]] = later[gone]
-    else:
-        firsts[key] = later[gone]
-    if later[gone] >= 0:
-        earlier[later[gone]] = earlier[gone]
-    else:
-        lasts[key] = earlier[gone]
 """
 
 
@@ -138,13 +120,10 @@ class Correlated(Sought):
         lines, fields = self.lines, list[str]()
         for names, found in zip(("pq", "yw"), self._fields, strict=True):
             fields += [f"{name}{place}" for place in range(len(found)) for name in names]
-        leave = _LEAVE.strip().splitlines()
         enter = ["break"] if self.what == "exists" else lines.change("enter", "row")
         return _LOOP.format(
             fields="".join(f"{name}, " for name in fields),
             holds=self._holds,
-            replaced=block(leave, 4),
-            leave=block(leave, 3),
             forget=block(lines.forget(), 2),
             enter=block(enter, 4),
             value=block(lines.value("i"), 2),
@@ -171,7 +150,7 @@ class Correlated(Sought):
         given = [*_arrays(self._fields[_OUTSIDE], outside), *_arrays(self.read, inside)]
         slots, results = [np.zeros(1, each.dtype) for each in self.lines.slots], self.lines.room(batch.rows)
         many, which = np.zeros(batch.rows, np.int64), np.zeros(batch.rows, np.int64)
-        loop(self._text)(
+        loop(self._text, CHAINS)(
             window.old, *self.bounds, window.times, codes, window.replaced, window.places,
             np.maximum(batch.times, before), wanted, keys, *given, *slots, *results, many, which,
         )  # fmt: skip
@@ -205,13 +184,3 @@ def correlated(lookup: Subquery, input: StreamInput, type: RowType) -> Correlate
     calls, what = calls_of(lookup), "exists" if lookup.mode == "exists" else "value"
     made = Correlated(input, type, what, keys, column, where, test=rest, calls=calls)
     return made.against() or made
-
-
-def calls_of(lookup: Subquery) -> tuple[AggregateCall, ...]:
-    """The aggregates, over the events of the sub-query alone."""
-
-    def own(call: AggregateCall) -> AggregateCall:
-        where = None if call.where is None else of_one_event(call.where)
-        return replace(call, args=tuple(map(of_one_event, call.args)), where=where)
-
-    return tuple(map(own, lookup.calls))

@@ -251,14 +251,11 @@ def _comparable(sides: Sequence[Expr], sameness: bool) -> bool:
         return one is other and sameness
     if one is Kind.STRING or other is Kind.STRING:
         return one is other
-    exact = (
-        Kind.INT,
-        Kind.LONG,
-        Kind.FLOAT,
-        Kind.DOUBLE,
-    )  # Arrow compares a long with a double as doubles, Python exactly
-    whole = one in _WHOLE and other in _WHOLE
-    return whole or (one in exact and other in exact and (any(map(_small, sides)) or not any(map(_inexact, sides))))
+    if one in _WHOLE and other in _WHOLE:
+        return True
+    numbers = (Kind.INT, Kind.LONG, Kind.FLOAT, Kind.DOUBLE)
+    # Arrow compares whole numbers with doubles as doubles, Python exactly.
+    return one in numbers and other in numbers and (any(map(_small, sides)) or not any(map(_inexact, sides)))
 
 
 def _small(side: Expr) -> bool:

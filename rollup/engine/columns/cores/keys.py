@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
+from rollup.engine.columns.evaluate import plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.columns.numbering import codes_of
@@ -80,7 +81,7 @@ class KeyCodes:
 
     def _of(self, known: pa.Array) -> dict[Any, int]:
         if self._known is None or not _same(self._known, known):  # another state than that of the last step
-            self._table = {value: code for code, value in enumerate(_told(known))}
+            self._table = {value: code for code, value in enumerate(_told(known).to_pylist())}
             self._known = known
         return self._table
 
@@ -166,14 +167,11 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
 
 def _encoded(column: pa.Array) -> tuple[Ints, list[Any]]:
     """For each row the place of its value among the different ones, which are in order of first appearance."""
-    if pa.types.is_dictionary(column.type):
+    if pa.types.is_dictionary(column.type) and not pa.types.is_floating(column.type.value_type):
         column = _compact(column)
     else:
-        column = column.dictionary_encode(null_encoding="encode")
-    if not pa.types.is_floating(column.dictionary.type):
-        return column.indices.to_numpy(), column.dictionary.to_pylist()
-    told = _bits(column.dictionary, True).take(column.indices).dictionary_encode(null_encoding="encode")
-    return told.indices.to_numpy(), told.dictionary.to_pylist()
+        column = _told(plain(column)).dictionary_encode(null_encoding="encode")
+    return column.indices.to_numpy(), column.dictionary.to_pylist()
 
 
 def _unsigned(rows: pa.StructArray) -> pa.StructArray:
@@ -182,9 +180,9 @@ def _unsigned(rows: pa.StructArray) -> pa.StructArray:
     return pa.StructArray.from_arrays(parts, [each.name for each in rows.type])
 
 
-def _told(known: pa.Array) -> list[Any]:
+def _told(values: pa.Array) -> pa.Array:
     """What values are told apart by: of doubles their bits, by which also what is no number is one value."""
-    return (_bits(known, True) if pa.types.is_floating(known.type) else known).to_pylist()
+    return _bits(values, True) if pa.types.is_floating(values.type) else values
 
 
 def _values(told: Sequence[Any], kind: pa.DataType) -> pa.Array:

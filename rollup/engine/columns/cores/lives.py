@@ -18,36 +18,11 @@ from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.evaluate import arrow, flags, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.loops import loop
+from rollup.engine.columns.loops import CHAINS, loop
 from rollup.engine.operators import LONG_MAX
 from rollup.engine.rows.plans import Filter
 from rollup.engine.types import DataType
 
-_CHAINS = """
-@compiled
-def link(p, c, first, last, after, before):
-    before[p], after[p] = last[c], -1
-    if last[c] >= 0:
-        after[last[c]] = p
-    else:
-        first[c] = p
-    last[c] = p
-
-
-@compiled
-def unlink(p, c, first, last, after, before):
-    if before[p] >= 0:
-        after[before[p]] = after[p]
-    else:
-        first[c] = after[p]
-    if after[p] >= 0:
-        before[after[p]] = before[p]
-    else:
-        last[c] = before[p]
-
-
-"""
-"""Partitions one after the other, as they began: all of them, and those of each key."""
 _COURSE = """
 def core(now, span, never, again, alone, distinct, by_key, routed, keys, held, times, starts, ends, takes, codes,
          key, begun, due, came, over, until, by, event, part):
@@ -251,7 +226,7 @@ class Lives:
         room = _Room.of(partitions, key, self._most(partitions, starts, ends, batch.now))
         how = self.start is None, not self.overlap, bool(self.distinct), self.by_key, routed, keys, held
         events = np.ascontiguousarray(batch.times), starts, ends, takes, codes
-        return room, partial(loop(_COURSE, _CHAINS), batch.now, self.span, LONG_MAX, *how, *events, *room.arrays)
+        return room, partial(loop(_COURSE, CHAINS), batch.now, self.span, LONG_MAX, *how, *events, *room.arrays)
 
     @staticmethod
     def _meets(filter: Filter | None, columns: tuple[pa.Array, ...], rows: int) -> np.ndarray:

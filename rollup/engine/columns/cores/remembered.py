@@ -18,7 +18,7 @@ from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.cores.sought import parted, unequal
-from rollup.engine.columns.evaluate import Columns, arrow, carried, evaluate, flags, passing
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr, inputs_read
 from rollup.engine.rows.plans import StreamInput, Subquery
@@ -47,7 +47,7 @@ class Remembered:
 
     def holding(self, columns: Columns, rows: int, now: int) -> State:
         """The state when some events have come, given as their fields."""
-        values = self._values(columns, rows)
+        values, _ = self._values(columns, rows)
         known = self._codes.codes(pa.array([], self._kind), values.drop_null())[1]
         return _state(known, now, values.null_count > 0, len(values) > 0)
 
@@ -56,17 +56,17 @@ class Remembered:
         same = self.own.type == self.asked.type
         return arrow(self.own.type) if same else pa.int64()
 
-    def _values(self, columns: Columns, rows: int) -> pa.Array:
-        values = evaluate(self.own, columns, rows).cast(self._kind)
-        mask = passing(self.where, columns, rows)
-        return values if mask is None else values.filter(mask)
+    def _values(self, columns: Columns, rows: int) -> tuple[pa.Array, np.ndarray]:
+        """The values of the rows that fulfil the condition, and which rows do."""
+        values, passes = evaluate(self.own, columns, rows).cast(self._kind), passing(self.where, columns, rows)
+        return values if passes is None else values.filter(passes), flags(passes, rows)
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answer for each."""
         before = whole(state.tables["known"].column(0))
-        taken = Taken.of(self._own(batch), state.scalars["now"], self.input.filter)
-        values = self._values(taken.columns, len(taken.times))
-        places = taken.places[flags(passing(self.where, taken.columns, len(taken.times)), len(taken.times))]
+        taken = Taken.of(batch.on(self.input.filter.stream, self.type), state.scalars["now"], self.input.filter)
+        values, passes = self._values(taken.columns, len(taken.times))
+        places = taken.places[passes]
         null = values.is_null().to_numpy(zero_copy_only=False)
         codes, known = self._codes.codes(before, values.drop_null())
         nulls, some = state.scalars["nulls"], state.scalars["some"]
@@ -83,11 +83,6 @@ class Remembered:
         missing = wanted.is_null().to_numpy(zero_copy_only=False)
         unknown = missing | (now >= _first(nulls, places[null], batch.rows))
         return after, [pa.array(hits, mask=~hits & unknown & (now >= _first(some, places, batch.rows)))]
-
-    def _own(self, batch: Batch) -> Batch:
-        if batch.stream == self.input.filter.stream:
-            return batch
-        return Batch.nothing([carried(kind) for kind in self.type.fields.values()], batch.now)
 
 
 def _state(known: pa.Array, now: int, nulls: bool, some: bool) -> State:

@@ -9,7 +9,7 @@ from rollup.core.descriptions import descendants
 from rollup.engine import operators as op
 from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, RowOf, inside
 from rollup.engine.folding import AggregateCall
-from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput
+from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput, Subquery
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.rows.windows.counted import KeepAll, Length
@@ -22,6 +22,16 @@ _HELD = KeepAll, Length, Time
 def of_one_event(expr: Expr) -> Expr:
     """An expression over the fields of one event, whichever input it was of."""
     return Field(0, expr.index, expr.type) if isinstance(expr, Field) else inside(expr, of_one_event)
+
+
+def calls_of(lookup: Subquery) -> tuple[AggregateCall, ...]:
+    """The aggregates of a sub-query, over its events alone."""
+
+    def own(call: AggregateCall) -> AggregateCall:
+        where = None if call.where is None else of_one_event(call.where)
+        return replace(call, args=tuple(map(of_one_event, call.args)), where=where)
+
+    return tuple(map(own, lookup.calls))
 
 
 def of_arrivals(plan: Select) -> Select:

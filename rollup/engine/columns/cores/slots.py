@@ -13,8 +13,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rollup.engine.aggregates import known
-from rollup.engine.aggregates.helpers import wrapped
 from rollup.engine.folding import AggregateCall, Group
+from rollup.engine.operators import wrapped
 from rollup.engine.reals import orderable, ordered_value
 
 _BETTER = {

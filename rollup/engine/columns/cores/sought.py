@@ -19,7 +19,7 @@ from rollup.engine.columns.cores.covering import KEYS, against, equated, filtere
 from rollup.engine.columns.cores.keys import matching
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import of_one_event
-from rollup.engine.columns.evaluate import Columns, arrow, carried, evaluate, flags, passing
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.columns.numbering import codes_of
@@ -110,8 +110,7 @@ class Sought:
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answer for each."""
         before: int = state.scalars["now"]
-        own = batch if batch.stream == self.input.filter.stream else self._nothing(batch.now)
-        taken = Taken.of(own, before, self.input.filter)
+        taken = Taken.of(batch.on(self.input.filter.stream, self.type), before, self.input.filter)
         content = pa.concat_tables([state.tables["content"], self._rows(taken.columns, taken.times)]).combine_chunks()
         replaced = self._replaced(content)
         answers = list[pa.Array]()
@@ -120,9 +119,6 @@ class Sought:
             answers = [self.answer(Window(self, content, old, replaced, taken.places), batch, before)]
         left = content.filter(pa.array(self._stays(content, replaced, taken.now)))
         return State({"content": left}, {"now": taken.now}), answers
-
-    def _nothing(self, now: int) -> Batch:
-        return Batch.nothing([carried(kind) for kind in self.type.fields.values()], now)
 
     def _replaced(self, content: pa.Table) -> Ints:
         """The row that each makes leave by being of the same key, or -1."""

@@ -16,7 +16,7 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import Queued, queued
 from rollup.engine.columns.cores.sides import Arrived, Moved, Side, unheld
-from rollup.engine.columns.evaluate import carried, evaluate
+from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Select, StreamInput
@@ -80,9 +80,7 @@ class WindowedSide(Side):
 
     def arrived(self, own: State, batch: Batch, before: int, late: bool) -> _Stepped:
         """The rows with those that a batch brings, and what the window makes of them."""
-        kinds = self.type.fields.values()
-        mine = batch if batch.stream == self.filter.stream else Batch.nothing([*map(carried, kinds)], batch.now)
-        taken, due = self.core.taken(own, mine), self.due(own)
+        taken, due = self.core.taken(own, batch.on(self.filter.stream, self.type)), self.due(own)
         after, _, step, changes = self.core.stepped(own, taken, late and due is not None and due <= batch.now)
         table = self._table(step.times, step.fields)
         return _Stepped(table, step.old, taken.places, taken.now, after, step, changes, taken)

@@ -14,7 +14,7 @@ LEFT = [
     "select a.symbol as k, leaving() as l from S#length(2) as a, S#lastevent as b where a.id = b.id group by a.symbol",
 ]
 """Whether any row has left."""
-BY_DOUBLES = [
+GROUPS_BY_DOUBLES = [
     "select price, sum(volume) as v, count(*) as n from S#length(3) group by price",
     "select irstream price * 0.5 as p, symbol, max(id) as m from S#time(25 msec) group by price * 0.5, symbol",
     "select price, id, sum(volume) as v from S group by price",

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from tests.engine.columns.statements.aggregates import BY_DOUBLES as GROUPS_BY_DOUBLES
-from tests.engine.columns.statements.aggregates import EVER_IN_WINDOWS, EXTREMES_OF_LONGS, LEFT, LONGS, LOOKED_UP
+from tests.engine.columns.statements.aggregates import (
+    EVER_IN_WINDOWS,
+    EXTREMES_OF_LONGS,
+    GROUPS_BY_DOUBLES,
+    LEFT,
+    LONGS,
+    LOOKED_UP,
+)
 from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING, RATED
 from tests.engine.columns.statements.joins import BY_DOUBLES, FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (

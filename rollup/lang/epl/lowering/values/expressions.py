@@ -21,7 +21,7 @@ from rollup.lang.epl.lowering.values.comparing import FLAT, LISTED, among, apart
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
-from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, REGEXP, casting
+from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, OF_WHOLE, REGEXP, casting
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Enclosed
 
@@ -55,8 +55,9 @@ class _Lowering(LowerNames):
         if isinstance(call, ex.Call) and call.of is None and self.scope.declaration(call.name) is None:
             raise problem(f"`-` before `{render(call)}`", node, f"0 - {render(call)}")
         value = self._number(node.operand)
-        whole = op.WRAPPING["negate"] if value.type.integral else op.NEGATE
-        return Call(decimals.NEGATE if value.type == DECIMAL else whole, (value,), value.type)
+        if value.type == DECIMAL:
+            return Call(decimals.NEGATE, (value,), DECIMAL)
+        return Call(OF_WHOLE["negate"] if value.type.integral else op.NEGATE, (value,), value.type)
 
     def _number(self, node: ex.Expression) -> Expr:
         value = self.lower(node)
@@ -86,8 +87,7 @@ class _Lowering(LowerNames):
             return Call(decimals.ARITHMETIC[node.operator], (left, right), DECIMAL)
         if node.operator == "/":
             return Call(op.DIVIDE_IEEE, (left, right), DOUBLE)
-        whole = left.type.integral and right.type.integral
-        signs = {**ARITHMETIC, **op.WRAPPING} if whole else ARITHMETIC
+        signs = OF_WHOLE if left.type.integral and right.type.integral else ARITHMETIC
         found = Call(signs[node.operator], (left, right), kind)
         return Call(op.FIT_FLOAT, (found,), FLOAT) if kind == FLOAT else found
 
