@@ -3,7 +3,7 @@
 app = "trades.siddhi"              # the app, a path relative to this file
 checkpoint = "state/checkpoint"
 trigger = "1 second"               # how often a batch may start; "0 seconds": as soon as the last has ended
-zone = "+00:00"                    # of times that come without one
+zone = "+00:00"                    # which cuts the buckets of all rows, and in which times without one are read
 
 [sources.TradeStream]              # one table a stream that nothing else feeds
 kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
@@ -37,8 +37,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rollup.core.calendar import GMT
-from rollup.core.errors import ConfigError
+from rollup.core.calendar import GMT, normal_zone
+from rollup.core.errors import ConfigError, TimeError
 from rollup.core.options import (
     Known,
     Provider,
@@ -64,12 +64,22 @@ Options = Mapping[str, Any]
 _FILES = f'a list of files beside the app, e.g. ["alerts.epl", "hourly.sql"]: {", ".join(by_ending())}'
 _TRIGGERS = 'a length of time, e.g. "1 second", "500 milliseconds", "0 seconds"'
 _TRIGGER = re.compile(r"\s*\d+\s+(millisecond|second|minute|hour|day)s?\s*", re.IGNORECASE)
+
+
+def _named_zone(value: Any) -> str | None:
+    try:
+        return None if isinstance(value, str) and normal_zone(value) else _ZONES
+    except TimeError:
+        return _ZONES
+
+
+_ZONES = 'a zone: "Europe/Berlin", "+05:30"'
 _TOP: Known = {
     "app": folder,
     "statements": lambda value: None if _are_files(value) else _FILES,
     "checkpoint": folder,
     "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
-    "zone": text,
+    "zone": _named_zone,
     "statement_shards": whole(1, 4096),
     **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
 }
@@ -96,6 +106,8 @@ class Conf:
     sinks: Mapping[str, Options] = field(default_factory=dict[str, Options])
     trigger: str = "1 second"
     zone: str = GMT
+    zoned: bool = False
+    """Whether the zone is declared: without one, each row whose time is a text is cut in the zone of that text."""
     late: str | None = None
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
@@ -116,7 +128,7 @@ class Conf:
         from rollup.plan.lateness import Lateness
         from rollup.program import Declaration
 
-        return Declaration(self._text(), self.zone, Lateness.of(self.sources, self.late))
+        return Declaration(self._text(), self.zone if self.zoned else None, Lateness.of(self.sources, self.late))
 
     def _text(self) -> str:
         text = text_of(self.app, "the app")
@@ -151,6 +163,7 @@ def load(path: Path | str) -> Conf:
         store=_kind(f"{path}: [store]", base, raw["store"], STORES),
         trigger=raw.get("trigger", "1 second"),
         zone=raw.get("zone", GMT),
+        zoned="zone" in raw,
         late=late.get("policy"),
         metrics_port=metrics.get("port"),
         metrics_host=metrics.get("host", "127.0.0.1"),

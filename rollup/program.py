@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from rollup.core.calendar import GMT
 from rollup.core.dialects import to_sql
 from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
-from rollup.plan.annotations import check_stream, notices
+from rollup.plan.annotations import check_stream, notices, stream_zone
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.lateness import UNSAID, Lateness
@@ -67,14 +66,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Declaration:
-    """An app as it is written, the zone of times that come without one, and what a configuration says of late events.
+    """An app as it is written, the zone that a configuration declares, and what it says of late events.
 
     All that a program is made from: it travels to tasks and shards, whose processes compile it once. Its text is a
     kilobyte and takes them some 20 ms; a plan is made of trees many times as large.
     """
 
     text: str
-    zone: str = GMT
+    zone: str | None = None
     lateness: Lateness = UNSAID
 
     def program(self) -> Program:
@@ -134,6 +133,11 @@ class Program:
                     found[stream.name] = _timed(stream, annotation)
         return found
 
+    @property
+    def zones(self) -> Mapping[str, str]:
+        """By stream, the zone that it declares or has from those that feed it; others have the configuration's."""
+        return _zones(self.streams, self.derivations)
+
     def fed_by(self, stream: str) -> tuple[Derivation, ...]:
         """The derivations that events of a stream go through, in order."""
         reached, found = {stream}, list[Derivation]()
@@ -171,6 +175,24 @@ class Program:
         return max(counts.values()) + 1, tuple(Step(each, tuple(places[id(each)])) for each in along)
 
 
+def _zones(streams: Mapping[str, StreamDef], derivations: Sequence[Derivation]) -> dict[str, str]:
+    """What `@zone` says of streams; one that says nothing has the zone of the stream that it is derived from.
+
+    Raises PlanError where it is derived from several of different zones.
+    """
+    declared = {name: stream_zone(name, stream.annotations) for name, stream in streams.items()}
+    found = {name: zone for name, zone in declared.items() if zone is not None}
+    for each in derivations:  # in the order in which events go through them
+        zone = found.get(each.source)
+        if zone is None or declared.get(each.target) is not None:
+            continue
+        if found.setdefault(each.target, zone) != zone:
+            stream = streams[each.target]
+            said = f"{each.target} is fed by streams of the zones {found[each.target]} and {zone}"
+            raise PlanError(said, hint=f"@zone('…') on {each.target}").at(stream.line, stream.column)
+    return found
+
+
 def _feeding(stream: str, derivations: Sequence[Derivation]) -> set[str]:
     """A stream, and all whose events reach it."""
     found = {stream}
@@ -187,8 +209,8 @@ def renumbered(relation: str, scale: int) -> str:
     return to_sql(exp.select(star).from_(exp.to_table(relation, quoted=True)))
 
 
-def compile_app(text: str, zone: str = GMT) -> Program:
-    """The program of an app's text; `zone` is that of times that come without one. Raises SyntaxProblem or PlanError with the position of what is wrong.
+def compile_app(text: str, zone: str | None = None) -> Program:
+    """The program of an app's text; `zone` is the declared one. Raises SyntaxProblem or PlanError with the position of what is wrong.
 
     >>> program = compile_app('''
     ... define stream Trades (symbol string, price double, ts long);
@@ -214,7 +236,10 @@ def _compiled(declaration: Declaration) -> Program:
     declared = [
         declaration.lateness.declared(a, lambda stream: _feeding(stream, derivations)) for a in app.aggregations
     ]
-    aggregations = {a.name: compile_aggregation(a, streams, declaration.zone) for a in declared}
+    zones = _zones(streams, derivations)
+    aggregations = {
+        a.name: compile_aggregation(a, streams, zones.get(a.source.stream, declaration.zone)) for a in declared
+    }
     statements = _statements(parts.statements, streams, aggregations) if parts.statements else None
     for name in aggregations:
         if name in streams:

@@ -142,7 +142,7 @@ class Spans:
     @classmethod
     def of_buckets(cls, engine: ColumnEngine, aggregation: Aggregation, partials: list[pa.Table]) -> Spans:
         """The distinct buckets of a batch, in the order of their first events."""
-        zoned = aggregation.clock is Clock.STRING
+        zoned = aggregation.own_zones
         narrow = pa.concat_tables([_narrow(table) if zoned else _runs(table) for table in partials])
         found = engine.run(
             f"SELECT {TIMESTAMP}, {ZONE}, MIN({FIRST}) AS {FIRST}, MAX({LAST}) AS {LAST} FROM partials "

@@ -151,7 +151,7 @@ class Partials:
 
     @property
     def _zoned(self) -> bool:
-        return self.aggregation.clock is Clock.STRING
+        return self.aggregation.own_zones
 
     @staticmethod
     def _valid(time: exp.Expr) -> exp.Expr:
@@ -200,7 +200,7 @@ class Partials:
         return query.from_(timed.subquery("__t")).group_by(*groups)
 
     def _zones(self, engine: ColumnEngine, events: str) -> dict[str, pa.Table]:
-        if not self._zoned:
+        if self.aggregation.clock is not Clock.STRING:
             return {}
         assert self.aggregation.time is not None
         query = exp.select(_raw_zone(self.aggregation.time).as_("__raw")).distinct().from_(exp.to_table(events))

@@ -21,7 +21,7 @@ from rollup.core.errors import StoreError
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.rebuild import closed_until
-from rollup.plan.aggregation import Aggregation
+from rollup.plan.aggregation import Aggregation, Clock
 from rollup.retrieval.questions import Ask
 from rollup.stores.base import Store
 
@@ -30,8 +30,10 @@ _FIXED = {
     "levels": "the durations",
     "clock": "the kind of time",
     "zone": "the zone of times without one",
+    "cut": "whose zone cuts the buckets",
 }
 _MEANING = {"stream": "the stream", "filter": "the filter", "time": "the time of events"}
+_OWN = "each row's own"
 FORM = 2
 """Which way expressions are written in a declaration. Those of another form say the same in other words."""
 _BESIDE = "declare it under another name beside the old one and fill it with `rollup replay`, or drop the old tables"
@@ -72,6 +74,7 @@ def declaration(aggregation: Aggregation) -> dict[str, Any]:
         "clock": str(aggregation.clock),
         "time": _text(aggregation.time),
         "zone": aggregation.zone,
+        "cut": _OWN if aggregation.own_zones else aggregation.zone,
         "levels": [level.name for level in aggregation.levels],
         "keys": {key.name: [str(key.type), _text(key.expression)] for key in aggregation.keys},
         "values": {value.name: [str(value.kind.table), _text(value.prepare)] for value in aggregation.values},
@@ -84,11 +87,13 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     """What is different between two declarations."""
     if old.get("form") != new.get("form"):
         return _compare_forms(old, new)
+    if "cut" not in old:  # written before a declared zone cut texts, too
+        old = {**old, "cut": _OWN if old["clock"] == Clock.STRING else old["zone"]}
     before, after = old["values"], new["values"]
     refused = [
         f"{what} ({_short(old[key])} → {_short(new[key])}): rows of both do not merge"
         for key, what in _FIXED.items()
-        if old[key] != new[key]
+        if old[key] != new[key] and not (key == "zone" and old["cut"] != new["cut"])  # which says it
     ]
     for name in sorted(set(before) & set(after)):
         if before[name] != after[name]:

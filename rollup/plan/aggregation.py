@@ -107,11 +107,13 @@ class Aggregation:
     store: Mapping[str, str]
     purge: Annotation | None = None
     zone: str = GMT
+    own_zones: bool = False
+    """Whether each row is cut in the zone of its own text: where no zone is declared."""
 
     @property
     def row_zone(self) -> exp.Expr:
-        """The zone of a row in SQL: a literal when all rows have the same one, as with long timestamps."""
-        return column(ZONE) if self.clock is Clock.STRING else exp.Literal.string(self.zone)
+        """The zone of a row in SQL: a literal when all rows have the same one."""
+        return column(ZONE) if self.own_zones else exp.Literal.string(self.zone)
 
     @property
     def root(self) -> Duration:
@@ -170,8 +172,10 @@ def defined(source: Source, streams: Mapping[str, StreamDef]) -> StreamDef:
     return streams[source.stream]
 
 
-def compile_aggregation(definition: AggregationDef, streams: Mapping[str, StreamDef], zone: str = GMT) -> Aggregation:
-    """The aggregation that a definition describes, over the streams of its app; `zone` is that of times without one.
+def compile_aggregation(
+    definition: AggregationDef, streams: Mapping[str, StreamDef], zone: str | None = None
+) -> Aggregation:
+    """The aggregation that a definition describes, over the streams of its app; `zone` is declared for it elsewhere.
 
     Raises PlanError with the position of what is wrong.
     """
@@ -185,6 +189,7 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
     items = _items(definition, stream)
     builder = _Builder(definition, scope, items)
     outputs = builder.outputs(items)
+    declared = options.zone or zone
     made = Aggregation(
         name=definition.name,
         stream=stream.name,
@@ -199,7 +204,8 @@ def compile_aggregation(definition: AggregationDef, streams: Mapping[str, Stream
         policy=options.policy,
         store=options.store,
         purge=options.purge,
-        zone=normal_zone(zone),
+        zone=normal_zone(declared or GMT),
+        own_zones=clock is Clock.STRING and declared is None,
     )
     check_distinct(made.kinds, f"the columns that {definition.name} stores", definition.line, definition.column)
     return made

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from rollup.core.calendar import normal_zone
+from rollup.core.errors import TimeError
 from rollup.plan.app import AggregationDef, Annotation
 
 DOCUMENTATION = ("info", "description")
 """Accepted wherever an annotation may stand: they name and describe, and change nothing anywhere."""
 KEY = "primarykey"
 """Of a stream: the attributes that tell the rows of the table apart that it is to SQL."""
+ZONE = "zone"
+"""Of a stream or an aggregation: the zone of its texts without one, and the one that cuts the buckets of every row."""
 _APP = ("app:name", "app:description", "app:playback")
 """`@app:playback` says that time is that of events, as it is here; only arrivals have another."""
 _ELSEWHERE: Mapping[str, str] = {
@@ -49,10 +53,10 @@ def check_stream(name: str, annotations: Iterable[Annotation]) -> None:
         if word in _ELSEWHERE:
             cure = _ELSEWHERE[word].format(name=name, annotation=annotation.name)
             raise annotation.refuse(f"@{annotation.name} of stream {name} is not acted on", cure)
-        if word not in ("time", KEY, *DOCUMENTATION):
+        if word not in ("time", KEY, ZONE, *DOCUMENTATION):
             raise annotation.refuse(
                 f"@{annotation.name} of stream {name} is not acted on",
-                "known of a stream: @time, @PrimaryKey, @info, @description",
+                "known of a stream: @time, @zone, @PrimaryKey, @info, @description",
             )
 
 
@@ -69,6 +73,22 @@ def primary_key(name: str, attributes: Collection[str], annotations: Iterable[An
         said = f"@PrimaryKey names {wrong!r}, which {name} has not" if wrong else "@PrimaryKey lists attributes"
         raise given.refuse(said, f"as @PrimaryKey('{attributes[0]}'); {name} has {', '.join(attributes)}")
     return given.listed
+
+
+def declared_zone(annotation: Annotation) -> str:
+    """The zone that an `@zone` names, in its one spelling. Raises PlanError for what is none."""
+    try:
+        return normal_zone(annotation.values.get("", ""))
+    except TimeError as problem:
+        raise annotation.refuse(f"@{annotation.name}: {problem.message}", problem.hint) from None
+
+
+def stream_zone(name: str, annotations: Iterable[Annotation]) -> str | None:
+    """The zone that a stream declares, None where it declares none. Raises PlanError for two, and for what is none."""
+    found = [annotation for annotation in annotations if annotation.name.lower() == ZONE]
+    if len(found) > 1:
+        raise found[1].refuse(f"{name} has two @zone", "leave one of them out")
+    return declared_zone(found[0]) if found else None
 
 
 def check_query(annotations: Iterable[Annotation]) -> None:

@@ -1,4 +1,4 @@
-"""What the annotations of an aggregation say: buffer, late events, store, retention."""
+"""What the annotations of an aggregation say: zone, buffer, late events, store, retention."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError
-from rollup.plan.annotations import DOCUMENTATION, HINTS
+from rollup.plan.annotations import DOCUMENTATION, HINTS, ZONE, declared_zone
 from rollup.plan.app import AggregationDef, Annotation
 
 
@@ -37,6 +37,7 @@ class Options:
     policy: Policy = Policy.MERGE
     store: Mapping[str, str] = field(default_factory=dict[str, str])
     purge: Annotation | None = None
+    zone: str | None = None
 
     @classmethod
     def read(cls, definition: AggregationDef) -> Options:
@@ -62,6 +63,8 @@ class Options:
                 options = replace(options, store=annotation.values)
             elif name == "purge":
                 options = replace(options, purge=annotation)
+            elif name == ZONE:
+                options = replace(options, zone=declared_zone(annotation))
             elif name == "primarykey":
                 raise annotation.refuse(
                     "the tables of an aggregation have their primary key already", "leave @PrimaryKey out"
@@ -85,9 +88,9 @@ class Options:
             raise PlanError(f"@BufferSize('{self.buffer}'): {problem}", line=definition.line, column=definition.column)
 
 
-_SINGLE = ("buffersize", "ignoreeventsolderthanbuffer", "outoforder")
+_SINGLE = ("buffersize", "ignoreeventsolderthanbuffer", "outoforder", ZONE)
 _ONCE = (*_SINGLE, "store", "purge")
-_ALL = "known: @BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge, @info, @description"
+_ALL = "known: @zone, @BufferSize, @IgnoreEventsOlderThanBuffer, @OutOfOrder, @store, @purge, @info, @description"
 _NOT_OURS: Mapping[str, str] = {
     "partitionbyid": "leave it out: one job writes an aggregation, on as many cores as [cascade] gives it",
     "indexby": "leave it out: tables are sorted by time and keys",

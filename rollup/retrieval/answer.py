@@ -14,7 +14,18 @@ from sqlglot import exp
 from rollup.aggregation.cascade import merged_rows
 from rollup.core.calendar import Duration
 from rollup.plan.aggregates import EXACT, WIDE
-from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, Aggregation, Output, Policy, column, read_column
+from rollup.plan.aggregation import (
+    COMMIT,
+    EVENTS,
+    KIND,
+    TIMESTAMP,
+    ZONE,
+    Aggregation,
+    Output,
+    Policy,
+    column,
+    read_column,
+)
 from rollup.plan.types import Type
 
 LEVEL = "AGG_LEVEL"
@@ -22,14 +33,22 @@ START, END = exp.Placeholder(this="start"), exp.Placeholder(this="end")
 PER, FINAL, REVISION = "AGG_PER", "AGG_FINAL", "AGG_REVISION"
 LATE = {"AGG_LATE_MOVED": "moved", "AGG_LATE_DROPPED": "dropped", "AGG_LATE_CORRECTED": "corrected"}
 """Columns that count late events of a bucket, by the kind they have in the ledger."""
-EXTRA = {EVENTS: Type.LONG, PER: Type.STRING, **dict.fromkeys(LATE, Type.LONG), REVISION: Type.LONG, FINAL: Type.BOOL}
+EXTRA = {
+    EVENTS: Type.LONG,
+    PER: Type.STRING,
+    **dict.fromkeys(LATE, Type.LONG),
+    REVISION: Type.LONG,
+    FINAL: Type.BOOL,
+    ZONE: Type.STRING,
+}
 """Columns that answer by name although `select *` does not show them.
 
 AGG_EVENTS: events merged into the row. AGG_PER: its level, as `per` takes it. AGG_LATE_…: late events whose own bucket
 this is, by what became of them. AGG_REVISION: commits that corrected the bucket. AGG_FINAL: the row will not change any
-more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket.
+more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket. AGG_TIMEZONE: the
+zone that cut the row; rows of several zones that begin at one instant are then apart.
 """
-_OPEN, _LATE_BUCKET = "AGG_OPEN", "AGG_LATE_BUCKET"
+_OPEN, _LATE_BUCKET, _LATE_ZONE = "AGG_OPEN", "AGG_LATE_BUCKET", "AGG_LATE_ZONE"
 Condition = Callable[[exp.Expr], exp.Expr]
 
 
@@ -89,7 +108,7 @@ def level_rows(
     """The rows of one level: AGG_TIMESTAMP, the outputs, columns of EXTRA, and with `keys` every group key."""
     extras = [name for name in extras if name not in {output.name for output in outputs}]
     ledger = any(name in LATE or name == REVISION for name in extras)
-    rows = _merged(aggregation, part, outputs, FINAL in extras)
+    rows = _merged(aggregation, part, outputs, FINAL in extras, ZONE in extras)
     own = [_own_extra(aggregation, part.level, name) for name in extras if name not in LATE and name != REVISION]
     hidden = [
         exp.alias_(column(key.name), key_column(i), quoted=True)
@@ -102,8 +121,8 @@ def level_rows(
 
 
 def _own_extra(aggregation: Aggregation, level: Duration, name: str) -> exp.Expr:
-    if name == EVENTS:
-        return column(EVENTS)
+    if name in (EVENTS, ZONE):
+        return column(name)
     if name == PER:
         return exp.alias_(exp.Literal.string(level.plural), PER, quoted=True)
     closed = (
@@ -114,17 +133,21 @@ def _own_extra(aggregation: Aggregation, level: Duration, name: str) -> exp.Expr
     return exp.alias_(closed, FINAL, quoted=True)
 
 
-def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], finality: bool) -> exp.Select:
-    """Partial columns of each bucket and keys, of the stored and the open rows together, as they are read."""
+def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], finality: bool, zoned: bool) -> exp.Select:
+    """Partial columns of each bucket and keys, with `zoned` of each zone, of the stored and the open rows together."""
     names = _columns_of(aggregation, outputs)
+    same = [*([ZONE] if zoned else []), *(key.name for key in aggregation.keys)]
     sides: list[exp.Select] = []
     if part.closed is not None:
-        sides.append(_side(aggregation, names, column(TIMESTAMP), part.closed, part.within, 0 if finality else None))
+        flag = 0 if finality else None
+        sides.append(_side(aggregation, names, same, column(TIMESTAMP), part.closed, part.within, flag))
     if part.opened is not None:
         level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
         begin = column(bucket_column(part.level))
         sides.append(
-            _side(aggregation, names, begin, part.opened, part.within, 1 if finality else None).where(level, copy=False)
+            _side(aggregation, names, same, begin, part.opened, part.within, 1 if finality else None).where(
+                level, copy=False
+            )
         )
     both = (
         sides[0]
@@ -132,7 +155,7 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
         else exp.select("*").from_(exp.union(*sides, distinct=False, copy=False).subquery("u", copy=False), copy=False)
     )
     values = tuple(value for value in aggregation.values if value.name in names)
-    groups = [TIMESTAMP, *(key.name for key in aggregation.keys)]
+    groups = [TIMESTAMP, *same]
     merged = merged_rows(both, groups, values)
     narrow = exp.select(
         *(column(name) for name in groups),
@@ -145,9 +168,15 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
 
 
 def _side(
-    aggregation: Aggregation, names: Iterable[str], begin: exp.Column, table: str, within: Condition, flag: int | None
+    aggregation: Aggregation,
+    names: Iterable[str],
+    same: Iterable[str],
+    begin: exp.Column,
+    table: str,
+    within: Condition,
+    flag: int | None,
 ) -> exp.Select:
-    columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *(column(key.name) for key in aggregation.keys)]
+    columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *map(column, same)]
     for name in names:
         wide = aggregation.kinds[name] is EXACT
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
@@ -174,8 +203,10 @@ def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str
 
 
 def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras: Sequence[str]) -> exp.Select:
-    late = _late_counts(aggregation, part)
+    zoned = ZONE in extras
+    late = _late_counts(aggregation, part, zoned)
     same = [exp.EQ(this=column(TIMESTAMP), expression=column(_LATE_BUCKET))]
+    same += [exp.EQ(this=column(ZONE), expression=column(_LATE_ZONE))] if zoned else []
     same += [
         exp.NullSafeEQ(this=column(key_column(i)), expression=column(_late_key(i)))
         for i in range(len(aggregation.keys))
@@ -190,11 +221,12 @@ def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras:
     return query.join(late.subquery("l"), on=exp.and_(*same), join_type="left")
 
 
-def _late_counts(aggregation: Aggregation, part: Part) -> exp.Select:
-    """Late events by their own bucket and keys, and a column for each kind."""
+def _late_counts(aggregation: Aggregation, part: Part, zoned: bool) -> exp.Select:
+    """Late events by their own bucket and keys, with `zoned` also by zone, and a column for each kind."""
     bucket = column(bucket_column(part.level))
-    groups: list[exp.Expr] = [bucket, *(column(key.name) for key in aggregation.keys)]
-    names = [_LATE_BUCKET, *(_late_key(i) for i in range(len(aggregation.keys)))]
+    zone = [column(ZONE)] if zoned else []
+    groups: list[exp.Expr] = [bucket, *zone, *(column(key.name) for key in aggregation.keys)]
+    names = [_LATE_BUCKET, *([_LATE_ZONE] if zoned else []), *(_late_key(i) for i in range(len(aggregation.keys)))]
     columns = [exp.alias_(group.copy(), name, quoted=True) for group, name in zip(groups, names, strict=True)]
     for name, kind in LATE.items():
         events = exp.Case(ifs=[exp.If(this=_is_kind(kind), true=column(EVENTS))])

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from rollup.core.calendar import Duration, bucket_end, bucket_start, within_range
 from rollup.core.errors import QueryError, RollupError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Clock, Output
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
@@ -265,10 +265,10 @@ def stitched(
     """
     if fill is not None:
         raise QueryError("`fill` needs one level", hint="per 'days' instead of per 'auto'")
-    if aggregation.clock is Clock.STRING:
+    if aggregation.own_zones:
         raise QueryError(
             f"per 'auto' needs one zone, and the rows of {aggregation.name} have zones of their own",
-            hint="name a level",
+            hint="name a level, or declare the zone that cuts them: @zone('…'), or `zone` in the configuration",
         )
     found: dict[Duration, list[tuple[int, int]]] = {}
     left = [(start, end)]

@@ -40,11 +40,14 @@ class Given:
 
 
 class Flow:
-    """The statements of an app at work. `times` has for a stream the attribute that is its events' time, if it has one."""
+    """The statements of an app at work. `times` has for a stream the attribute that is its events' time, if it has one;
+    texts of times without a zone are in that of `zones`, by stream, or else in `zone`."""
 
-    def __init__(self, statements: Statements, times: Mapping[str, str], zone: str) -> None:
+    def __init__(
+        self, statements: Statements, times: Mapping[str, str], zone: str, zones: Mapping[str, str] | None = None
+    ) -> None:
         self.statements = statements
-        self._times, self._zone = times, zone
+        self._times, self._zone, self._zones = times, zone, zones or {}
 
     def step(self, states: States, events: Sequence[Event]) -> tuple[States, Given]:
         """One batch in order of arrival: the states after it, and what it gave."""
@@ -90,13 +93,13 @@ class Flow:
         name = self._times.get(stream.name)
         if name is None:
             return received
-        given = rows[name].to_pylist()
-        return [self._instant(value, at) for value, at in zip(given, received, strict=True)]
+        given, zone = rows[name].to_pylist(), self._zones.get(stream.name, self._zone)
+        return [self._instant(value, at, zone) for value, at in zip(given, received, strict=True)]
 
-    def _instant(self, value: Any, received: int) -> int:
+    def _instant(self, value: Any, received: int, zone: str) -> int:
         if isinstance(value, str):
             try:
-                return parse_timestamp(value, self._zone)[0]
+                return parse_timestamp(value, zone)[0]
             except TimeError:
                 return received
         return received if value is None else int(value)

@@ -41,19 +41,21 @@ Identity = tuple[int, str, Any, Any]
 
 @dataclass(frozen=True)
 class Setup:
-    """An aggregation to be tried: levels, buffer, policy, and whether time is a long or a text with zones."""
+    """An aggregation to be tried: levels, buffer, policy, whether time is a long or a text with zones, a declared zone."""
 
     levels: str = "sec ... year"
     buffer: int = 0
     policy: str = "merge"
     text: bool = False
+    zone: str = ""
 
     @property
     def app(self) -> str:
         """The declaration."""
         stamp = "stamp string" if self.text else "stamp long"
+        zone = f"@zone('{self.zone}') " if self.zone else ""
         return (
-            f"define stream S ({_EVENT}, {stamp}); @BufferSize('{self.buffer}') @OutOfOrder('{self.policy}') "
+            f"define stream S ({_EVENT}, {stamp}); {zone}@BufferSize('{self.buffer}') @OutOfOrder('{self.policy}') "
             f"define aggregation A from S select {_VALUES} group by k, g aggregate by stamp every {self.levels};"
         )
 
@@ -70,7 +72,13 @@ ALL_SETUPS = [
     for policy in ("merge", "drop", "correct")
     for text in (False, True)
 ]
-SETUPS = ALL_SETUPS if settings.get_current_profile_name() == "long" else ALL_SETUPS[::7]
+DECLARED = [
+    Setup("sec ... year", 1, "merge", True, "America/Havana"),
+    Setup("hour ... month", 0, "drop", True, "Australia/Lord_Howe"),
+    Setup("day ... year", 3, "correct", True, "America/Sao_Paulo"),
+    Setup("day ... year", 1, "merge", False, "America/Havana"),
+]
+SETUPS = DECLARED + ALL_SETUPS if settings.get_current_profile_name() == "long" else DECLARED + ALL_SETUPS[::7]
 """By default every seventh: they meet each level, buffer, policy and kind of time. A rig costs 0.2 s."""
 
 

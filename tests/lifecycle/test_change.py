@@ -345,3 +345,30 @@ def test_a_python_process_that_lives_long_sees_a_changed_app_and_a_changed_confi
     path.write_text(path.read_text().replace('app = "app.siddhi"', 'app = "other.siddhi"'))
     (place.root / "other.siddhi").write_text(APP.format(annotations="", extra=", max(quantity) as utmost"))
     assert library.query(path, question.format(column="utmost")).schema.names == ["symbol", "utmost"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("", "@zone('Europe/Berlin') ", "whose zone cuts the buckets (each row's own → Europe/Berlin)"),
+        ("@zone('Europe/Berlin') ", "", "whose zone cuts the buckets (Europe/Berlin → each row's own)"),
+        ("", "@zone('Z') ", "whose zone cuts the buckets (each row's own → +00:00)"),
+        ("@zone('Z') ", "@zone('+01:00') ", "whose zone cuts the buckets (+00:00 → +01:00)"),
+        ("@zone('Z') ", "@zone('+0000') ", None),
+    ],
+)
+def test_another_zone_of_buckets_is_refused(before: str, after: str, said: str | None) -> None:
+    app = (
+        "define stream S (v int, t string); {}define aggregation A from S select sum(v) as s aggregate by t every day;"
+    )
+    old, new = (declaration(compile_app(app.format(zone)).aggregations["A"]) for zone in (before, after))
+    refused = compare(old, new).refused
+    assert any(said in line for line in refused) if said else not refused
+
+
+def test_tables_of_texts_that_were_written_before_a_declared_zone_cut_them_are_refused_under_one() -> None:
+    app = "define stream S (v int, t string); define aggregation A from S select sum(v) as s aggregate by t every day;"
+    undeclared, declared = (declaration(compile_app(app, zone).aggregations["A"]) for zone in (None, "Europe/Berlin"))
+    old = {name: value for name, value in declared.items() if name != "cut"}
+    assert "each row's own → Europe/Berlin" in compare(old, declared).refused[0]
+    assert not compare({**{name: v for name, v in undeclared.items() if name != "cut"}}, undeclared)

@@ -8,14 +8,17 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from rollup.ask import query
 from rollup.checkpoint.inputs import held
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError
@@ -248,26 +251,56 @@ def test_a_replay_of_everything_puts_merged_late_events_into_their_own_buckets(t
     assert everything(FileJob(merged.conf)) == wanted
 
 
-@ON_POSTGRES
-def test_zones_of_rows_are_rebuilt_in_their_own_buckets(place: Place, tmp_path: Path, rollup: Cli) -> None:
+ZONES = ["", " +05:30", " -11:00"]
+
+
+def zoned(tmp_path: Path, zone: str = "") -> list[tuple[int, str]]:
+    """A file of events whose times are texts of several zones; for each its quantity and its time."""
     app = (
         (tmp_path / "app.siddhi")
         .read_text()
         .replace("aggregate by ts", "aggregate by at")
         .replace("ts long", "ts long, at string")
+        .replace("define stream", f"@zone('{zone}') define stream" if zone else "define stream")
     )
     (tmp_path / "app.siddhi").write_text(app)
-    zones = ["", " +05:30", " -11:00"]
     names = ["symbol", "price", "quantity", "ts", "at"]
     drawn = random.Random(3)
     rows = [
-        ("A", 1.0, i, 0, f"2018-0{1 + i // 60}-{1 + i % 28:02d} {drawn.randrange(24):02d}:30:00{zones[i % 3]}")
+        ("A", 1.0, i, 0, f"2018-0{1 + i // 60}-{1 + i % 28:02d} {drawn.randrange(24):02d}:30:00{ZONES[i % 3]}")
         for i in range(180)
     ]
     pq.write_table(
         pa.table([list(column) for column in zip(*rows, strict=True)], names=names),
         tmp_path / "incoming" / "part-00000.parquet",
     )
+    return [(row[2], row[4]) for row in rows]
+
+
+@EVERY_STORE
+def test_a_declared_zone_cuts_every_row_from_the_first_day_to_replay_and_verification(
+    place: Place, tmp_path: Path, rollup: Cli
+) -> None:
+    berlin, wanted = ZoneInfo("Europe/Berlin"), dict[int, int]()
+    for quantity, text in zoned(tmp_path, "Europe/Berlin"):
+        at = datetime.fromisoformat(text.replace(" +", "+").replace(" -", "-"))
+        local = (at if at.tzinfo else at.replace(tzinfo=berlin)).astimezone(berlin)
+        day = int(local.replace(hour=0, minute=0).timestamp() * 1000)
+        wanted[day] = wanted.get(day, 0) + quantity
+    before = everything(FileJob(place.conf).run())
+    days = "from TradeAgg within '2018-**-** **:**:**' per 'days' select AGG_TIMESTAMP, total, AGG_TIMEZONE"
+    answer = query(place.conf, days.replace("2018-**-** **:**:**'", "2017-12-01 00:00:00', '2018-06-01 00:00:00'"))
+    assert {row["AGG_TIMESTAMP"]: row["total"] for row in answer.to_pylist()} == wanted
+    assert set(answer["AGG_TIMEZONE"].to_pylist()) == {"Europe/Berlin"}
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
+    assert rollup("replay", place.conf.path, "--from", "2018-01-20", "--to", "2018-02-11")[0] == 0
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
+    assert everything(FileJob(place.conf)) == before
+
+
+@ON_POSTGRES
+def test_zones_of_rows_are_rebuilt_in_their_own_buckets(place: Place, tmp_path: Path, rollup: Cli) -> None:
+    zoned(tmp_path)
     before = everything(FileJob(place.conf).run())
     assert rollup("verify", place.conf.path) == (0, "TradeAgg, commit 1: every level is right\n")
     assert rollup("replay", place.conf.path, "--from", "2018-01-20 03:00:00", "--to", "2018-02-11 17:00:00")[0] == 0

@@ -4,7 +4,7 @@ Nothing is merged: a row is a list of events, and a column is computed from that
 no partial, no batch and no SQL in which the fast pipeline's mistakes could be repeated. Where the rulings leave a
 definition open, it is this:
 
-* the root clock is the greatest bucket start seen, each bucket cut in its event's zone;
+* the root clock is the greatest bucket start seen, each bucket cut in the declared zone, or else its event's own;
 * a bucket leaves the buffer when that clock reaches the start of the bucket B + 1 units after it;
 * a moved event goes to the bucket, in its own zone, that holds clock - B units; it keeps its own event time;
 * a level's clock is the greatest bucket start handed to it; its bucket closes when that clock reaches its end;
@@ -51,21 +51,24 @@ class Options:
 
     buffer: int = 0
     policy: str = "merge"
+    zone: str | None = None
 
     @classmethod
     def of(cls, definition: AggregationDef) -> Options:
         """Read from a definition that is known to be right."""
         given = {a.name.lower(): a.values.get("", "").lower() for a in definition.annotations}
+        zone = next((a.values[""] for a in definition.annotations if a.name == "zone"), None)
         ignore = given.get("ignoreeventsolderthanbuffer") == "true"
-        return cls(int(given.get("buffersize", 0)), given.get("outoforder", "drop" if ignore else "merge"))
+        return cls(int(given.get("buffersize", 0)), given.get("outoforder", "drop" if ignore else "merge"), zone)
 
 
 class Oracle:
     """One aggregation: its tables, its open rows, its clocks and its ledger, as events by row."""
 
     def __init__(self, definition: AggregationDef, attributes: Mapping[str, str], zone: str = GMT) -> None:
-        self.definition, self.attributes, self.zone = definition, attributes, zone
+        self.definition, self.attributes = definition, attributes
         self.options = Options.of(definition)
+        self.zone = self.options.zone or zone
         self.levels = [int(level) for level in definition.levels]
         self.keys = [_key_name(node) for node in definition.selection.group_by]
         self.tables: dict[int, dict[RowKey, list[Event]]] = {level: defaultdict(list) for level in self.levels}
@@ -106,7 +109,8 @@ class Oracle:
         if isinstance(found, int):
             return found, self.zone
         try:
-            return time.stamp(found, self.zone)
+            instant, own = time.stamp(found, self.zone)
+            return instant, self.options.zone or own
         except time.NoTime as problem:
             raise Refused(str(problem)) from None
 

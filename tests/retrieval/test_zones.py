@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from rollup.ask_sql import SqlAsker
 from rollup.cli.query import Format, show
+from rollup.conf import load
 from rollup.core.calendar import Duration, bucket_start, parse_timestamp
+from rollup.core.errors import ConfigError, PlanError
 from rollup.gateway.rewriting.loaded import asked_range
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
@@ -70,3 +73,71 @@ def test_a_printed_table_says_the_zone_of_its_times(host: LocalHost, capsys: pyt
     printed = " ".join(capsys.readouterr().out.split())
     assert "2013-03-01 00:00:00" in printed and f"times in {KOLKATA}" in printed
     assert bucket_start(MONTHS[1], Duration.MONTHS, KOLKATA) == MONTHS[1]
+
+
+TEXTS = """{stream}define stream S (v int, t string); from S select v, t insert into T;
+{aggregation}define aggregation A from T select sum(v) as s aggregate by t every hour ... year;"""
+MARCH_IN_BERLIN = [(1, "2026-03-01T00:30:00+01:00"), (2, "2026-03-31T10:00:00+02:00"), (4, "2026-02-28T23:30:00Z")]
+
+
+def sums(host: LocalHost, what: str = "s", per: str = "months") -> list[dict[str, Any]]:
+    return host.query(f"from A within '2026-**-** **:**:**' per '{per}' select {what} order by {what}").to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("zone", "stream", "aggregation"),
+    [
+        ("Europe/Berlin", "", ""),
+        (None, "@zone('Europe/Berlin') ", ""),
+        (None, "", "@zone('Europe/Berlin') "),
+        ("+05:30", "@zone('-08:00') ", "@zone('Europe/Berlin') "),
+        ("+05:30", "@zone('Europe/Berlin') ", ""),
+    ],
+)
+def test_a_declared_zone_cuts_the_rows_of_every_offset_and_the_nearest_declaration_wins(
+    zone: str | None, stream: str, aggregation: str
+) -> None:
+    host = LocalHost(compile_app(TEXTS.format(stream=stream, aggregation=aggregation), zone), MemoryStore)
+    host.send("S", MARCH_IN_BERLIN)
+    assert sums(host) == [{"s": 7}], "all three are March in Berlin"
+    assert sums(host, "AGG_TIMEZONE") == [{"AGG_TIMEZONE": "Europe/Berlin"}]
+    assert len(host.query("from A within '2026-**-** **:**:**' per 'auto' select AGG_PER")) == 1, "it has one zone"
+
+
+def test_rows_of_their_own_zones_meet_where_they_begin_together_and_are_apart_by_their_zone() -> None:
+    host = LocalHost(compile_app(TEXTS.format(stream="", aggregation="")), MemoryStore)
+    host.send("S", [(1, "2026-03-01T05:00:00+01:00"), (2, "2026-03-01T04:00:00+00:00")])
+    assert sums(host, per="hours") == [{"s": 3}]
+    by_zone = "from A within '2026-**-** **:**:**' per 'hours' select AGG_TIMEZONE, s, AGG_LATE_MOVED order by s"
+    assert [tuple(row.values()) for row in host.query(by_zone).to_pylist()] == [("+01:00", 1, 0), ("+00:00", 2, 0)]
+    ask = SqlAsker(host.engine, host.program.aggregations, lambda name: host.stores[name].snapshot())
+    found = ask.query("select AGG_TIMEZONE, s from A within '2026-**-** **:**:**' per 'hours' order by s")
+    assert [tuple(row.values()) for row in found.to_pylist()] == [("+01:00", 1), ("+00:00", 2)]
+
+
+@pytest.mark.parametrize(
+    ("app", "said"),
+    [
+        (TEXTS.format(stream="@zone('Mars/Olympus') ", aggregation=""), "@zone: unknown zone 'Mars/Olympus'"),
+        (TEXTS.format(stream="", aggregation="@zone('+25:00') "), "@zone: impossible offset '+25:00'"),
+        (TEXTS.format(stream="", aggregation="@zone('Z') @zone('Z') "), "@zone stands here twice"),
+        (TEXTS.format(stream="@zone('Z') @zone('Z') ", aggregation=""), "S has two @zone"),
+        (
+            "@zone('Z') define stream S (t string); @zone('+01:00') define stream R (t string); "
+            "from S select t insert into T; from R select t insert into T;"
+            "define aggregation A from T select count() as n aggregate by t every day;",
+            "T is fed by streams of the zones +00:00 and +01:00",
+        ),
+    ],
+)
+def test_what_is_no_zone_is_refused_where_it_stands(app: str, said: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(said)) as refused:
+        compile_app(app)
+    assert refused.value.line is not None
+
+
+def test_a_configurations_zone_that_is_none_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text('app = "a"\ncheckpoint = "c"\nzone = "Mars"\n[store]\nkind = "delta"\npath = "t"')
+    with pytest.raises(ConfigError, match="zone is 'Mars'"):
+        load(path)

@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, star
 from rollup.core.errors import ConfigError
 from rollup.hosts.reporting.future_times import FutureTimes
 from rollup.hosts.reporting.late_events import LateEvents
+from rollup.hosts.reporting.many_zones import ManyZones
 from rollup.hosts.reporting.old_times import OldTimes
 from rollup.hosts.reporting.report import BatchReport
 
@@ -46,7 +47,7 @@ class Reporter:
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
-        self._late, self._old, self._future = LateEvents(kinds), OldTimes(), FutureTimes()
+        self._late, self._old, self._future, self._zones = LateEvents(kinds), OldTimes(), FutureTimes(), ManyZones()
         self._server = None if port is None else _serving(host, port, self._metrics.registry)
         self.events = 0
 
@@ -62,7 +63,8 @@ class Reporter:
             print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
         elif report.events:
             self._log.info("batch", **fields(report))
-        self.warn([*self._old.observe(report), *self._future.observe(report), *self._late.observe(report)])
+        looked = (self._old, self._future, self._zones, self._late)
+        self.warn(said for each in looked for said in each.observe(report))
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Say what is worth a line of its own."""

@@ -17,7 +17,6 @@ from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
-from rollup.plan.options import Clock
 from rollup.statements.component import Event
 
 BEHIND = 2**63 - 1
@@ -59,7 +58,7 @@ def _passed(aggregation: Aggregation, place: int, before: int | None, clock: int
     reached = bucket_start(clock, level, zone)
     for _ in range(aggregation.buffer if level is aggregation.root else 0):
         reached = bucket_start(reached - 1, level, zone)
-    until = clock + 1 if aggregation.clock is Clock.STRING else bucket_end(reached, level, zone)
+    until = clock + 1 if aggregation.own_zones else bucket_end(reached, level, zone)
     return [Event((BEHIND, BEHIND, place, BEHIND, 0, 0), reached, aggregation.table(level) + PASSED, (until,))]
 
 

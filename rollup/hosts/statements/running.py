@@ -55,7 +55,7 @@ class Running:
     ) -> None:
         assert program.statements is not None
         self.program, self._commits, self._outlets = program, commits, dict(outlets or {})
-        self.flow = Flow(program.statements, program.times, zone)
+        self.flow = Flow(program.statements, program.times, zone, program.zones)
         self._texts = {part.name: fingerprint(part, program.streams) for part in program.statements.parts}
         written = program.statements.streams
         self.told = told(program)

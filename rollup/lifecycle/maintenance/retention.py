@@ -19,7 +19,7 @@ from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.replay.rebuild import WIDEST, closed_until, within
-from rollup.plan.aggregation import EVENTS, ZONE, Aggregation, Clock
+from rollup.plan.aggregation import EVENTS, ZONE, Aggregation
 from rollup.plan.retention import Retention
 from rollup.stores.base import Rewrite, Snapshot
 
@@ -74,7 +74,7 @@ def purge(pipeline: Pipeline, engine: ColumnEngine, plan: Retention, book: Book)
 
 def _boundary(snapshot: Snapshot, aggregation: Aggregation, limit: int, coarser: Duration) -> int:
     """The latest start of a coarser bucket before which every coarser bucket, in every zone, has ended."""
-    if aggregation.clock is not Clock.STRING:
+    if not aggregation.own_zones:
         return bucket_start(limit, coarser, aggregation.zone)
     zones = {zone for level in aggregation.levels[-1:] for zone in pc.unique(snapshot.rows(level)[ZONE]).to_pylist()}
     zones |= {zone for table in snapshot.loaded().state.open.values() for zone in pc.unique(table[ZONE]).to_pylist()}

@@ -22,7 +22,7 @@ from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
 from rollup.lifecycle.book import Page
 from rollup.lifecycle.replay.compare import readable
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Clock
+from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Rewrite, Snapshot
 
 Span = tuple[int, int]
@@ -150,7 +150,7 @@ class Rebuilder(Pinned):
         return pa.concat_tables([part.cast(self.aggregation.state_schema) for part in (left, right)])
 
     def _zones(self, rows: pa.Table | None) -> list[str]:
-        if self.aggregation.clock is not Clock.STRING:
+        if not self.aggregation.own_zones:
             return [self.aggregation.zone]
         state, coarsest = self.snapshot.loaded().state, self.snapshot.rows(self.aggregation.levels[-1])
         tables = [coarsest, *state.open.values(), *([] if rows is None else [rows])]

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError, StoreError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.answer import LEVEL
 from rollup.retrieval.questions import Question
 from rollup.stores.postgres.copy import READ_SIZE, CopyRows
@@ -351,7 +351,7 @@ class PostgresSession:
         """The end of the index where all rows have one zone; otherwise a scan."""
         aggregation = self.tables.aggregation
         table = name(aggregation.table(level))
-        if aggregation.clock is Clock.STRING:
+        if aggregation.own_zones:
             self.run(f"select {name(ZONE)}, max({name(TIMESTAMP)}) from {table} group by 1")
         else:
             self.run(f"select {name(ZONE)}, {name(TIMESTAMP)} from {table} order by {name(TIMESTAMP)} desc limit 1")

@@ -20,7 +20,7 @@ from rollup.aggregation.state import State
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
-from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation, Clock
+from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import late_rows, open_rows, open_schema
 from rollup.stores.base import Commit, Loaded, Rewrite
 from rollup.stores.faults import point
@@ -326,7 +326,7 @@ def cut_rows(engine: ColumnEngine, aggregation: Aggregation, state: State, level
 
     Open rows have few bucket starts, so where they share one zone plain Python is quicker than any query.
     """
-    if aggregation.clock is Clock.STRING:
+    if aggregation.own_zones:
         empty = State.empty(aggregation).open
         some = {level: state.open[level] for level in levels}
         return open_rows(engine, aggregation, replace(state, open={**empty, **some}))
