@@ -21,6 +21,7 @@ from rollup.core.dialects import to_sql
 from rollup.core.errors import TimeError
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
+from rollup.plan.expressions import ranked
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
 BUCKET, BUCKET_ZONE = "__bucket", "__bucket_zone"
@@ -195,7 +196,11 @@ class Partials:
         values = [exp.alias_(value.prepare.copy(), value.name, quoted=True) for value in aggregation.values]
         span = [exp.Min(this=exp.column("__arrival")).as_(FIRST), exp.Max(this=exp.column("__arrival")).as_(LAST)]
         names = [BUCKET, *([BUCKET_ZONE] if self._zoned else [])]  # one zone for all need not be compared
-        groups = [*map(exp.column, names), *(key.expression.copy() for key in aggregation.keys), *extra]
+        groups = [
+            *map(exp.column, names),
+            *(ranked(key.expression.copy(), key.type) for key in aggregation.keys),
+            *extra,
+        ]
         query = exp.select(*place, *keys, *values, *span, *(node.copy() for node in extra))
         return query.from_(timed.subquery("__t")).group_by(*groups)
 

@@ -63,6 +63,11 @@ def bind(node: exp.Expr, scope: Scope) -> Bound:
         raise problem.at(*position(node)) from None
 
 
+def ranked(node: exp.Expr, kind: Type | None) -> exp.Expr:
+    """An expression as GROUP BY and ORDER BY take it: a bare constant would be the number of a column there."""
+    return node if node.find(exp.Column) else exp.cast(node, (kind or Type.STRING).sql)
+
+
 FILTER = "the filter of a source"
 
 

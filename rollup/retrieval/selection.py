@@ -11,7 +11,7 @@ from rollup.core.dialects import Checked, LastBy, Widened
 from rollup.core.errors import QueryError
 from rollup.plan.aggregation import TIMESTAMP, column
 from rollup.plan.app import Item, Selection, check_columns, position
-from rollup.plan.expressions import Scope, bind, condition
+from rollup.plan.expressions import Scope, bind, condition, ranked
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
 
@@ -44,7 +44,7 @@ def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[
     check_columns(items)
     bound = {item.name: bind(item.expression, _over_rows(scope, {})) for item in items}
     named = _over_rows(scope, bound)
-    groups = [bind(node, scope).sql for node in selection.group_by]
+    groups = [ranked(found.sql, found.type) for found in (bind(node, scope) for node in selection.group_by)]
     rest = [node for node in (selection.having, *(each.this for each in selection.order_by)) if node is not None]
     settle = _as_it_is
     if groups or any(found.sql.find(exp.AggFunc) for found in (*bound.values(), *(bind(node, named) for node in rest))):
@@ -90,7 +90,8 @@ def _tail(query: exp.Select, named: Scope, selection: Selection, settle: Callabl
         grouped = query.args.get("group") or passes.find(exp.AggFunc)
         query = query.having(passes) if grouped else query.where(passes)
     for ordering in selection.order_by:
-        key = settle(bind(ordering.this, named).sql)
+        found = bind(ordering.this, named)
+        key = ranked(settle(found.sql), found.type)
         query = query.order_by(exp.Ordered(this=key, desc=ordering.args.get("desc"), nulls_first=True))
     for clause in ("limit", "offset"):
         node = getattr(selection, clause)

@@ -43,6 +43,14 @@ QUESTIONS = [
     f"from A within {START}L, {START + 6 * HOUR}L per 'hours' select sum(total*9223372036854775807) as s, sum(total/(total-total-1)) as t, max(total%-1) as u",
     f"from A within {START}L, {START + 6 * HOUR}L per 'hours' fill(zero) select AGG_TIMESTAMP, k, n, AGG_EVENTS {ORDER}",
     f"from A within '2018-01-** **:**:**' per 'hours' select AGG_TIMESTAMP, k, AGG_LATE_MOVED, AGG_REVISION, AGG_FINAL {ORDER}",
+    *(
+        f"from A within '2018-01-** **:**:**' per 'hours' select k, total, {c} as c order by c, {c}, total desc limit 3"
+        for c in ("1", "-1", "2L", "9", "1.5", "'x'", "true", "null", "cast(2, 'int')")
+    ),
+    *(
+        f"from A within '2018-01-** **:**:**' per 'hours' select sum(total) as s group by {c} order by {c}, s"
+        for c in ("1", "-1", "2L", "9", "1.5", "'x'", "true", "null", "cast(2, 'int')")
+    ),
 ]
 Rows = list[tuple[Any, ...]]
 Relations = Mapping[str, pa.Table]

@@ -70,3 +70,30 @@ def test_an_answer_is_the_group_by_over_the_raw_events(
         covered = sorted(both for level in ask.relations.values() for both in ask.ranges(level))
         assert covered[0][0] == start and covered[-1][1] == start + width
         assert all(before[1] == after[0] for before, after in itertools.pairwise(covered))
+
+
+constants = st.one_of(
+    st.integers(-3, 9).map(str),
+    st.integers(-(2**63), 2**63 - 1).map(lambda n: f"{n}L"),
+    st.floats(allow_nan=False, allow_infinity=False, width=32).map(lambda x: f"{x!r}"),
+    st.text(st.characters(blacklist_characters="'\0", blacklist_categories=("Cs",)), max_size=5).map(
+        lambda t: f"'{t}'"
+    ),
+    st.sampled_from(("true", "false", "null", "cast(1, 'int')", "-(1)", "(2)")),
+)
+
+
+@examples(24)
+@given(constants, constants)
+def test_a_constant_in_any_clause_is_a_value_and_no_number_of_a_column(one: str, other: str) -> None:
+    host = LocalHost(PROGRAM)
+    host.send("S", [("a", 3, START), ("b", 9, START), ("c", 1, START)])
+    asked = "from A within '2018-01-01 **:**:**' per 'hours' select"
+    ordered = f"{asked} k, total, {one} as c, {other} as d order by c, {other}, d desc, {one} desc, total desc limit 2"
+    assert [row["k"] for row in host.query(ordered).to_pylist()] == ["b", "a"]
+    grouped = host.query(f"{asked} sum(total) as s, {one} as c group by {one}, {other} order by {one}, c").to_pylist()
+    assert [row["s"] for row in grouped] == [13]
+    if "null" not in one:
+        keyed = LocalHost(compile_app(app().replace("group by k", f"group by k, {one}").replace("k, sum", "sum")))
+        keyed.send("S", [("a", 3, START), ("a", 4, START), ("b", 5, START)])
+        assert keyed.query(f"{asked} total order by total").to_pylist() == [{"total": 5}, {"total": 7}]
