@@ -1,6 +1,6 @@
 -- How a query asks the gateway it came through: the request leaves as a notice, which the gateway takes out of the
--- stream, and the reply comes as a file of the folder {mail}. Neither is bound to a transaction's snapshot, so a
--- prepared statement, a cursor or a repeatable read transaction gets today's answer like every other query.
+-- stream, and the reply comes as a file of the folder {mail}. Neither is bound to a transaction's snapshot; 'at' says
+-- from which instant on the commits are one: the statement's, or the transaction's where it is isolated from later ones.
 
 create schema if not exists _rollup;
 
@@ -12,7 +12,9 @@ declare
     began timestamptz := clock_timestamp();
     reply text;
 begin
-    request := request || jsonb_build_object('token', token, 'at', statement_timestamp());
+    request := request || jsonb_build_object('token', token, 'at', case
+        when current_setting('transaction_isolation') in ('repeatable read', 'serializable') then transaction_timestamp()
+        else statement_timestamp() end);
     raise notice using message = 'rollup_ask:' || encode(convert_to(request::text, 'UTF8'), 'hex');
     loop
         reply := pg_read_file({mail} || token, 0, 1000000, true);

@@ -39,6 +39,8 @@ from rollup.plan.retention import retention
 from rollup.plan.types import Type
 
 TIMESTAMP, ZONE, EVENTS = "AGG_TIMESTAMP", "AGG_TIMEZONE", "AGG_EVENTS"
+TIME = "AGG_TIME"
+"""AGG_TIMESTAMP once more, as a timestamptz, in all that speaks PostgreSQL's SQL: what charts want on their axis."""
 KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 """Columns of the ledger of late events: what was done with them, and in which commit."""
 SHARED = tuple(f"AGG_{which}_{what}" for which in ("FIRST", "LAST") for what in ("EVENT_TIMESTAMP", "ARRIVAL"))

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from rollup.core.calendar import GMT, normal_zone, offset_ms
 from rollup.gateway.protocol import wire
 from rollup.gateway.protocol.limits import Limits, Overdue
 from rollup.gateway.protocol.refusal import Missing
@@ -39,6 +40,18 @@ _TICK = 0.25
 _GRACE = 10.0
 _HANDSHAKES = 64
 _CANCEL_TIMEOUT = 5.0
+
+
+def session_zone(zone: str) -> str:
+    """A zone as the server's `TimeZone` takes it: POSIX counts bare offsets to the west.
+
+    >>> session_zone("+05:30"), session_zone("+00:00"), session_zone("Europe/Berlin")
+    ('<+05:30>-05:30', 'UTC', 'Europe/Berlin')
+    """
+    if not offset_ms(zone):
+        return zone if offset_ms(zone) is None else "UTC"
+    name = normal_zone(zone)
+    return f"<{name}>{'-' if name[0] == '+' else '+'}{name[1:]}"
 
 
 class Gateway:
@@ -67,6 +80,7 @@ class Gateway:
         users: Collection[str] | None = None,
         database: str | None = None,
         settings: Mapping[str, str] | None = None,
+        zone: str = GMT,
     ) -> None:
         self.backend = backend
         self._rewriting = Rewriting(rewrite, needs, guard, bind, notice, missing)
@@ -74,7 +88,9 @@ class Gateway:
         self._limits = limits or Limits()
         if max_connections is not None:
             self._limits = replace(self._limits, max_connections=max_connections)
-        self._door = Door(users, database, READ_ONLY if settings is None else settings)
+        self._door = Door(
+            users, database, READ_ONLY if settings is None else settings, {"TimeZone": session_zone(zone)}
+        )
         self._sessions: set[Session] = set()
         self._seats = 0
         self._tasks: set[asyncio.Task[None]] = set()
@@ -154,6 +170,7 @@ class Gateway:
         server = await self._server()
         server[1].write(begun.packet)
         session = Session(client, server, self._rewriting, self._limits)
+        session.isolated = b"isolation" in begun.packet.lower()
         self._sessions.add(session)
         try:
             await session.run(begun.rest)

@@ -92,6 +92,8 @@ class Session:
         self._holds: list[Callable[[], None]] = []
         self.simple = False
         self.moment: tuple[str, dict[str, int]] = ("", {})
+        self.isolated = False
+        """Whether some transaction of it may be isolated from later commits; only the server knows of which that is so."""
         self.cancel_key = b""
         self.activity = Activity(time.monotonic())
 
@@ -215,6 +217,7 @@ class Session:
             hint = "it must not change a role, notify, or set how much memory a query takes"
             return Refusal("permission denied for this statement through this endpoint", "42501", hint=hint)
         sql = self._decoded(raw)
+        self.isolated = self.isolated or "isolation" in sql.casefold()
         try:
             if not self._rewriting.needs(sql):
                 return None

@@ -40,11 +40,13 @@ class Door:
 
     `settings` are server settings every session starts with, whatever the client asked for. They keep honest clients
     from mistakes; what a session may do at all is up to the grants of its role (`ddl/gateway_roles.sql`).
+    `defaults` are those of a client that says nothing of them.
     """
 
     users: Collection[str] | None = None
     database: str | None = None
     settings: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
+    defaults: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
 
     def checked(self, packet: bytes) -> bytes:
         """The StartupMessage to forward; raises `Rejected` for a user or database that is not served."""
@@ -60,9 +62,12 @@ class Door:
         return self._with_settings(packet, parameters)
 
     def _with_settings(self, packet: bytes, parameters: dict[bytes, bytes]) -> bytes:
-        if not self.settings:
+        if not self.settings and not self.defaults:
             return packet
+        said = {key.lower() for key in parameters} | {parameters.get(b"options", b"").lower()}
+        free = {key for key in self.defaults if not any(key.lower().encode() in each for each in said)}
         forced = {key.lower().encode(): value.encode() for key, value in self.settings.items()}
+        forced |= {key.lower().encode(): self.defaults[key].encode() for key in free}
         kept = {key: value for key, value in parameters.items() if key.lower() not in forced}
         # Given as parameters of their own, they are applied after the client's `options` and so win over them.
         return wire.startup(kept | forced, wire.code(packet))

@@ -13,11 +13,10 @@ from sqlglot import exp
 
 from rollup.core.conditions import conjuncts
 from rollup.lang.sql.within import Within
-from rollup.plan.aggregation import TIMESTAMP
+from rollup.plan.aggregation import TIME, TIMESTAMP
 
 Bound = exp.Expr | int | None
 
-_TIME = "AGG_TIME"
 _STEADY = (
     exp.Literal, exp.Parameter, exp.Cast, exp.DataType, exp.DataTypeParam, exp.Paren, exp.Neg, exp.Add, exp.Sub,
     exp.Mul, exp.Interval, exp.Var, exp.StrToTime, exp.TimestampTrunc, exp.CurrentTimestamp, exp.CurrentDate,
@@ -73,7 +72,7 @@ def _sides(part: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]
 
 
 def _ours(column: exp.Column, within: Within, alone: bool) -> bool:
-    if column.name not in (TIMESTAMP, _TIME) or column.args.get("db"):
+    if column.name not in (TIMESTAMP, TIME) or column.args.get("db"):
         return False
     return column.table.casefold() == within.source_name.casefold() if column.table else alone
 
@@ -86,7 +85,7 @@ def _steady(node: exp.Expr) -> bool:
 def _instant(name: str, value: exp.Expr, up: bool) -> exp.Expr | int:
     """The bound as a whole number of milliseconds, rounded up or down."""
     bare = value.unnest()
-    if name == _TIME:
+    if name == TIME:
         seconds = exp.Extract(this=exp.Var(this="epoch"), expression=exp.cast(value.copy(), "timestamptz"))
         return _rounded(exp.Mul(this=seconds, expression=exp.Literal.number(1000)), up)
     number = _number(bare.name, up) if isinstance(bare, exp.Literal) and not bare.is_string else None

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import ConfigError
-from rollup.gateway.rewriting.mentions import TIME, Source, columns, view_name
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.gateway.rewriting.mentions import Source, columns, view_name
+from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.stores.sql.ddl import template

@@ -7,14 +7,13 @@ from dataclasses import replace
 from rollup.core.errors import QueryError, RollupError
 from rollup.gateway.rewriting.catalog import name, text
 from rollup.gateway.rewriting.loaded import asked_range
-from rollup.gateway.rewriting.mentions import TIME, Source
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.gateway.rewriting.mentions import Source
+from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import Selection
 from rollup.retrieval.questions import AUTO, Ask, ask_for
 from rollup.stores.postgres.text import encode
 from rollup.stores.sql.ddl import Tables, answerable, stored_relations
 
-_SHOWN = f"select *, to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
 _POINTS = 100_000
 """Buckets that `fill` may have here, since each is a number in the text that the server gets."""
 
@@ -22,20 +21,22 @@ _POINTS = 100_000
 def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
     """The query of a source, in parentheses: a level's view, a call of the aggregation's function, or a whole question.
 
+    Bounds that are no constants may be columns of what stands before the source, as a function's arguments may.
+
     Raises RollupError at the source's position when its constants are wrong.
     """
     try:
         given = source.given
         if given.get("view"):
-            return f"({_SHOWN} from {_view(aggregation, schema, source)})"
+            return f"(select * from {_view(aggregation, schema, source)})"
         fill: str | None = given.get("fill")
         if source.values is None:
             if fill is not None:
                 raise QueryError("FILL needs a constant range and level here", hint="leave FILL out")
             if source.high == "null":
-                return _call(aggregation, schema, source.low, source.per)
+                return f"lateral {_call(aggregation, schema, source.low, source.per)}"
             low, high = (_moment(aggregation, schema, bound) for bound in (source.low, source.high))
-            return _call(aggregation, schema, low, high, source.per)
+            return f"lateral {_call(aggregation, schema, low, high, source.per)}"
         start, end, per = asked_range(aggregation, given, source.values)
         if fill is None and per != AUTO:
             return _call(aggregation, schema, f"({start})::bigint", f"({end})::bigint", f"'{per}'")
@@ -62,7 +63,7 @@ def _moment(aggregation: Aggregation, schema: str, bound: str) -> str:
 
 
 def _call(aggregation: Aggregation, schema: str, *arguments: str) -> str:
-    return f"({_SHOWN} from {name(aggregation.name, schema)}({', '.join(arguments)}))"
+    return f"(select * from {name(aggregation.name, schema)}({', '.join(arguments)}))"
 
 
 def _whole(ask: Ask, schema: str) -> str:
@@ -73,4 +74,5 @@ def _whole(ask: Ask, schema: str) -> str:
             raise QueryError(f"`fill` over more than {_POINTS:,} {ask.per.plural}", hint="a shorter range")
         points = ",".join(map(str, rows[TIMESTAMP].to_pylist()))
         parts.append(f"{alias} as (select unnest('{{{points}}}'::bigint[]) as {name(TIMESTAMP)})")
-    return f"(with {', '.join(parts)} {_SHOWN} from ({encode(ask.constant_sql(dialect='postgres'))}) as answer)"
+    time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
+    return f"(with {', '.join(parts)} select *, {time} from ({encode(ask.constant_sql(dialect='postgres'))}) as answer)"

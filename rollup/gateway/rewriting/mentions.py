@@ -15,8 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.postgres import Postgres
-from sqlglot.tokenizer_core import Token, TokenType
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError
@@ -24,9 +22,6 @@ from rollup.gateway.rewriting.bounds import time_bounds
 from rollup.lang.sql.within import Within, columns_used, conditions_on, mentions, rewrite
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
-
-TIME = "AGG_TIME"
-"""AGG_TIMESTAMP once more, as a timestamptz, which is what charts want on their axis."""
 
 LONGEST_KEPT = 65_536
 MOST_SOURCES = 256
@@ -103,8 +98,8 @@ class Reader:
         self.read = lru_cache(maxsize=4096)(self._read)
 
     def needs(self, sql: str) -> bool:
-        """Whether a text may hold a source of ours."""
-        return mentions(sql, self.aggregations)
+        """Whether a text may hold a source of ours, or one whose name is mistyped."""
+        return "within" in sql.casefold() or mentions(sql, self.aggregations)
 
     def template(self, sql: str) -> Template:
         """What a text asks for. Raises RollupError with the position of what is wrong."""
@@ -119,8 +114,7 @@ class Reader:
             sources.append(self._source(within))
             return exp.Table(this=exp.to_identifier(f"{_MARK}{len(sources) - 1}_", quoted=True))
 
-        known = [*self.aggregations, *self.views]
-        return Template(rewrite(called(sql, self.views), known, resolve), tuple(sources))
+        return Template(rewrite(sql, self.aggregations, resolve, bare=self.views), tuple(sources))
 
     def _source(self, within: Within) -> Source:
         if within.aggregation in self.views:
@@ -242,45 +236,3 @@ def _limit(within: Within) -> int | None:
     values = [constant(node) for node in nodes]
     whole = [value for value in values if isinstance(value, int)]
     return sum(whole) if found[0] is not None and len(whole) == len(nodes) and isinstance(found[0], exp.Limit) else None
-
-
-# Level views
-
-
-def called(sql: str, views: Mapping[str, Any]) -> str:
-    """The text with each level view after FROM or JOIN written as a call, which then is a source like the others.
-
-    A view that is not seen here answers all the same, by itself and as a whole.
-
-    >>> called('select * from "A_days" d where x', ["A_days"])
-    'select * from "A_days"(NULL, NULL, NULL) d where x'
-    """
-    folded = sql.casefold()
-    if not any(name.casefold() in folded for name in views):
-        return sql
-    try:
-        tokens = Postgres().tokenize(sql)
-    except Exception:  # an open quote or comment; the server says so
-        return sql
-    ends = [token.end + 1 for index, token in enumerate(tokens) if _is_view(tokens, index, views)]
-    for end in reversed(ends):
-        sql = f"{sql[:end]}(NULL, NULL, NULL){sql[end:]}"
-    return sql
-
-
-def _is_view(tokens: Sequence[Token], index: int, views: Mapping[str, Any]) -> bool:
-    token = tokens[index]
-    if token.token_type not in (TokenType.IDENTIFIER, TokenType.VAR):
-        return False
-    if token.text not in views:
-        alike = [name for name in views if name.casefold() == token.text.casefold()]
-        if token.token_type is TokenType.IDENTIFIER or len(alike) != 1:
-            return False
-    after = tokens[index + 1].token_type if index + 1 < len(tokens) else None
-    if after in (TokenType.L_PAREN, TokenType.DOT):
-        return False
-    before = index - 1
-    while before >= 1 and tokens[before].token_type is TokenType.DOT:
-        before -= 2
-    words = [tokens[at].text.upper() if at >= 0 else "" for at in (before, before - 1)]
-    return words[0] in ("FROM", "JOIN") and words[1] not in ("DISTINCT", "DELETE")

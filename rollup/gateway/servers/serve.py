@@ -77,6 +77,7 @@ class DeltaEndpoint:
     def __init__(self, conf: Conf, options: ServeOptions | None = None) -> None:
         program = conf.program()
         self.options = options or ServeOptions.of(conf)
+        self.zone = conf.zone
         self.reader = Reader(program.aggregations)
         self.readers = Readers(program.aggregations)
         self.loader = Loader(conf, program, lambda: self.private.dsn, self.options.row_limit)
@@ -104,6 +105,7 @@ class DeltaEndpoint:
             limits=self.options.limits,
             users=set(self.options.users),
             database=DATABASE,
+            zone=self.zone,
         )
         self.port = await _listening(self._gateway, self.options)
         self._guard = asyncio.create_task(self._guarding())
@@ -122,13 +124,14 @@ class DeltaEndpoint:
         """The text the private server gets.
 
         What it runs at once reads tables by name. What it keeps (a prepared statement, whichever way it was made) must
-        not: it would read them for ever, or after they are gone.
+        not: it would read them for ever, or after they are gone. Nor may a transaction that is isolated from later
+        commits, of which only the server knows: there each function asks, and says since when it sees what it sees.
         """
         template: Template = await self.readers.read(sql)
         if not template.sources:
             return sql
         session = VISITOR.get(None)
-        at_once = session is not None and session.simple and "prepare" not in sql.casefold()
+        at_once = session is not None and session.simple and not session.isolated and "prepare" not in sql.casefold()
         moment: dict[str, int] = {}
         places: list[str] = []
         for source in template.sources:
@@ -195,6 +198,7 @@ class PostgresEndpoint:
     def __init__(self, conf: Conf, store: StoreOptions, options: ServeOptions | None = None) -> None:
         self.options = options or ServeOptions.of(conf, passwords=False)
         self.store = store
+        self.zone = conf.zone
         self.program = conf.program()
         self.reader = Reader(self.program.aggregations)
         self.readers: Readers | None = None
@@ -223,6 +227,7 @@ class PostgresEndpoint:
             limits=self.options.limits,
             users=set(self.options.users),
             database=self.database,
+            zone=self.zone,
         )
         self.port = await _listening(self._gateway, self.options)
 

@@ -20,6 +20,7 @@ from sqlglot.parser import Parser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rollup.core.errors import PlanError, RollupError, SyntaxProblem
+from rollup.plan.likeness import near
 
 _FILLS = ("null", "zero", "previous", "linear")
 FILLS = (*_FILLS, *(f"{word} range" for word in _FILLS))
@@ -74,10 +75,14 @@ class Within(Expression):
 
 
 class Names:
-    """The known aggregations, looked up as SQL does: any case unless quoted."""
+    """The known aggregations, looked up as SQL does: any case unless quoted.
 
-    def __init__(self, known: Collection[str]) -> None:
-        self.known = sorted(set(known))
+    Those of `bare` are sources without a range, too: the views of levels.
+    """
+
+    def __init__(self, known: Collection[str], bare: Collection[str] = ()) -> None:
+        self.known = sorted({*known, *bare})
+        self.bare = frozenset(bare)
 
     def find(self, text: str, quoted: bool) -> str | None:
         if quoted or text in self.known:
@@ -132,7 +137,7 @@ def _bound_at(tokens: Sequence[Token], index: int) -> bool:
 
 
 def spelling_at(tokens: Sequence[Token], index: int, names: Names) -> str | None:
-    """Which spelling begins with the name at `index`: 'clause', 'call', 'inline', 'alias first' or none of ours."""
+    """Which spelling begins with the name at `index`: 'clause', 'call', 'inline', 'alias first', 'bare' or none of ours."""
     token = tokens[index]
     if not _is_name(token):
         return None
@@ -147,7 +152,7 @@ def spelling_at(tokens: Sequence[Token], index: int, names: Names) -> str | None
     after = index + 1 + (_type_at(tokens, index + 1) == TokenType.ALIAS)
     if known and word_at(tokens, after + 1) == "WITHIN" and _bound_at(tokens, after + 2):
         return "alias first"
-    return None
+    return "bare" if known in names.bare and _type_at(tokens, index + 1) != TokenType.DOT else None
 
 
 def _inline_name(text: str, names: Names) -> str | None:
@@ -268,7 +273,9 @@ class WithinParser(Parser):
         name = _inline_name(token.text, self.names) if inline else self.names.of(token)
         if name is None:
             line, column = position(self.sql, token.start)
-            raise PlanError(f"unknown aggregation '{token.text}'", line=line, column=column, hint=self.names.hint())
+            close = near(token.text, self.names.known)
+            hint = f"did you mean {close}? {self.names.hint()}" if close else self.names.hint()
+            raise PlanError(f"unknown aggregation '{token.text}'", line=line, column=column, hint=hint)
         return name
 
     def _node(self, name: str, parts: list[Token], clause: _Clause, first: int) -> Within:
@@ -288,6 +295,8 @@ class WithinParser(Parser):
             return self._parse_clause()
         if spelling == "call":
             return self._parse_call(name)
+        if spelling == "bare":
+            return _Clause(exp.Null(), None, exp.Null())
         try:
             return _inline_clause(name.text)
         except RollupError as error:

@@ -174,9 +174,10 @@ def _concerns(tokens: Sequence[Token], names: Names) -> bool:
 
 
 def _concerns_known(tokens: Sequence[Token], names: Names) -> bool:
-    """As `_concerns`, without WITHIN after a name that is not ours."""
+    """As `_concerns`, without WITHIN after a name that is not ours, and without views, which answer by themselves."""
     spellings = ((token, spelling_at(tokens, index, names)) for index, token in enumerate(tokens))
-    return any(spelling and (spelling != "clause" or names.of(token)) for token, spelling in spellings)
+    ours = ((token, spelling) for token, spelling in spellings if spelling not in (None, "bare"))
+    return any(spelling != "clause" or names.of(token) for token, spelling in ours)
 
 
 def mentions(sql: str, known: Collection[str]) -> bool:
@@ -220,41 +221,77 @@ def rewrite(
     resolve: Callable[[Within], exp.Expr],
     read: str = "postgres",
     write: str = "postgres",
+    bare: Collection[str] = (),
 ) -> str:
     """The text with each of our sources replaced by what `resolve` returns (a query, Subquery or Table).
 
-    Aliases stay as written; a source without one gets its own name as alias, so qualified columns go on working.
+    Names of `bare` are sources also where no range follows. Aliases stay as written; a source without one gets its own
+    name as alias, so qualified columns go on working; a schema before that name is left out.
     `resolve` sees the node in its tree (see `columns_used`, `conditions_on`); its RollupErrors get the source's
     position. Positional parameters (`?`, `%s`) keep their numbers only if it repeats each of them once and in order.
     Returns the same object when nothing is ours. Raises RollupError.
     """
-    if "within" not in sql.casefold() and not mentions(sql, known):
+    if "within" not in sql.casefold() and not mentions(sql, [*known, *bare]):
         return sql
-    names = Names(known)
+    names = Names(known, bare)
     try:
         statements = list(_statements(sql, read))
     except SyntaxProblem:
         return sql  # not even tokens: the server says what is wrong with it
-    found = [within for tokens in statements for within in _sources(tokens, sql, names, read)]
-    for within in sorted(found, key=lambda node: node.span, reverse=True):
-        sql = _spliced(sql, within, resolve, write)
+    found, cuts = list[Within](), set[tuple[int, int]]()
+    for tree in (_read(tokens, sql, names, read) for tokens in statements):
+        if tree is not None:
+            found += _sources(tree)
+            cuts |= _schemas(tree)
+    edits = [
+        (within.span, _spelled(sql, within, resolve, write))
+        for within in sorted(found, key=lambda node: node.span, reverse=True)
+    ]
+    inside = [span for span, _ in edits]
+    edits += [(cut, "") for cut in cuts if not any(start <= cut[0] < end for start, end in inside)]
+    for (start, end), text in sorted(edits, reverse=True):
+        sql = sql[:start] + text + sql[end:]
     return sql
 
 
-def _sources(tokens: list[Token], sql: str, names: Names, read: str) -> list[Within]:
-    """The outermost sources of one statement; those inside their bounds are resolved with them."""
+def _read(tokens: list[Token], sql: str, names: Names, read: str) -> exp.Expr | None:
+    """The tree of one statement that has a source of ours; None for all else, which is the server's to judge."""
     part = _query_slice(tokens) if _concerns(tokens, names) else None
     if part is None or not _concerns(tokens[slice(*part)], names):
-        return []
+        return None
     query = tokens[slice(*part)]
     try:
-        nodes = _tree(query, sql, names, read).find_all(Within)
+        return _tree(query, sql, names, read)
     except SyntaxProblem:
         if _concerns_known(query, names):
             raise
-        return []  # WITHIN after a name we do not know, in SQL we cannot read: the server's to judge
-    unique = {node.span: node for node in nodes if _bound_of(node) is None}
-    return list(unique.values())
+        return None
+
+
+def _sources(tree: exp.Expr) -> list[Within]:
+    """The outermost sources of one statement; those inside their bounds are resolved with them."""
+    nodes = (node for node in tree.find_all(Within) if _bound_of(node) is None and not _written_to(node))
+    return list({node.span: node for node in nodes}.values())
+
+
+def _written_to(node: Within) -> bool:
+    return node.arg_key == "this" and isinstance(node.parent, (exp.Delete, exp.Update, exp.Merge))
+
+
+def _schemas(tree: exp.Expr) -> set[tuple[int, int]]:
+    """Where columns name the schema of a source that has no alias: `"public"."V"."c"`; the tree loses them.
+
+    What takes the source's place is in no schema, and its alias is the bare name.
+    """
+    ours = {node.source_name.casefold() for node in tree.find_all(Within) if not node.alias}
+    found = set[tuple[int, int]]()
+    for column in tree.find_all(exp.Column):
+        if column.args.get("db") and column.table.casefold() in ours:
+            first = column.args.get("catalog") or column.args["db"]
+            found.add((first.meta["start"], column.args["table"].meta["start"]))
+            column.set("db", None)
+            column.set("catalog", None)
+    return found
 
 
 def _bound_of(node: Within) -> Within | None:
@@ -294,7 +331,8 @@ def _inside(within: Within, key: str) -> list[Within]:
     return [node for node in nodes if _bound_of(node) is within]
 
 
-def _spliced(sql: str, within: Within, resolve: Callable[[Within], exp.Expr], write: str) -> str:
+def _spelled(sql: str, within: Within, resolve: Callable[[Within], exp.Expr], write: str) -> str:
+    """What stands in a source's place."""
     start, end = within.span
     result = _resolved(within, resolve)
     plain = isinstance(result, exp.Table) and not isinstance(result.this, exp.Func)
@@ -305,4 +343,4 @@ def _spliced(sql: str, within: Within, resolve: Callable[[Within], exp.Expr], wr
         text += f" AS {within.meta['label']}"
     before = " " if start and (sql[start - 1].isalnum() or sql[start - 1] in '_"') else ""
     after = " " if end < len(sql) and not (sql[end].isspace() or sql[end] in ",;)") else ""
-    return sql[:start] + before + text + after + sql[end:]
+    return before + text + after

@@ -17,7 +17,7 @@ from sqlglot import exp
 from rollup.core.calendar import Duration
 from rollup.core.dialects import computable, to_sql
 from rollup.core.errors import StoreError
-from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, ZONE, Aggregation, Output, column
+from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIME, TIMESTAMP, ZONE, Aggregation, Output, column
 from rollup.plan.types import Type
 from rollup.retrieval.answer import bucket_column, bucket_rows
 from rollup.retrieval.questions import open_schema
@@ -174,8 +174,12 @@ def answer_ddl(aggregation: Aggregation, schema: str) -> list[str]:
     if left_out:
         note += f". Sketches cannot be merged here: ask rollup for {', '.join(left_out)}"
     place = quoted(schema, "postgresql")
-    names = _parameters([TIMESTAMP, *(output.name for output in outputs)])
-    columns = [(TIMESTAMP, "bigint"), *((output.name, _pg_type(output.type)) for output in outputs)]
+    columns = [
+        (TIMESTAMP, "bigint"),
+        *((output.name, _pg_type(output.type)) for output in outputs),
+        (TIME, "timestamptz"),
+    ]
+    names = _parameters([name for name, _ in columns])
     function = template(
         "postgres/answers.sql",
         name=f"{place}.{quoted(aggregation.name, 'postgresql')}",
@@ -253,7 +257,8 @@ def _with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[O
 def _typed(outputs: tuple[Output, ...]) -> str:
     columns = ((quoted(output.name, "postgresql"), _pg_type(output.type)) for output in outputs)
     casts = (f"cast({name} as {kind}) as {name}" for name, kind in columns)
-    return ", ".join([quoted(TIMESTAMP, "postgresql"), *casts])
+    start = quoted(TIMESTAMP, "postgresql")
+    return ", ".join([start, *casts, f"to_timestamp({start} / 1000.0) as {quoted(TIME, 'postgresql')}"])
 
 
 def _rows(aggregation: Aggregation, level: Duration, place: str, start: exp.Expr, end: exp.Expr) -> str:
