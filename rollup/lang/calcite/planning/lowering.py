@@ -339,11 +339,7 @@ class Lowering:
         self, node: exp.Expr, select: exp.Expr, items: Sequence[tuple[str, exp.Expr]], scope: Scope
     ) -> exp.Expr:
         """A key of ORDER BY: an ordinal or the name of a column of the output stands for it."""
-        if isinstance(node, exp.Literal) and node.is_int:
-            if not 1 <= int(node.this) <= len(items):
-                raise refused(
-                    node, f"ORDER BY {node.this}: the query has {len(items)} columns", "a name, or 1 for the first"
-                )
+        if isinstance(node, exp.Literal) and node.is_int and 1 <= int(node.this) <= len(items):
             return items[int(node.this) - 1][1].copy()
         if isinstance(node, exp.Column) and not node.table:
             for name, item in items:
