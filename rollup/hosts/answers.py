@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import structlog
 
+from rollup.checkpoint.marks import Plans
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
@@ -14,6 +16,7 @@ from rollup.core.errors import RollupError
 from rollup.core.json_line import json_line
 from rollup.program import Program
 from rollup.retrieval.requests import Requests
+from rollup.sinks.base import Held, Sink
 from rollup.sinks.kinds import sink
 from rollup.sources.base import DEAD
 from rollup.stores.base import Store
@@ -34,8 +37,12 @@ class Answers:
             for join in program.joins
         ]
 
-    def process(self, events: Mapping[str, pa.Table], query: str, batch: int) -> pa.Table:
-        """Answer the requests among a batch's events and write streams that leave; the requests that were refused."""
+    def process(self, events: Mapping[str, pa.Table], query: str, batch: int, plans: Plans) -> pa.Table:
+        """Answer the requests among a batch's events and write streams that leave; the requests that were refused.
+
+        How many rows an answer has depends on the tables as they are then, so what a sink has is known by the batch. Batches
+        that are planned anew have other contents, and are a line of their own.
+        """
         leaving: dict[str, list[pa.Table]] = {}
         for name, table in events.items():
             if name in self.sinks:
@@ -48,15 +55,26 @@ class Answers:
             if table is not None and table.num_rows:
                 found = self._answer(requests, table.sort_by("__arrival"), dead)
                 leaving.setdefault(requests.join.target, []).extend(found)
+        line = "-".join([query, *[str(name) for name, planned in plans if planned < batch][-1:]])
         for name, tables in leaving.items():
             if name in self.sinks and tables:
-                self.sinks[name].write(pa.concat_tables(tables), query, batch)
+                self._write(self.sinks[name], pa.concat_tables(tables), line, batch)
         return pa.Table.from_pylist(dead, schema=DEAD)
 
+    def _write(self, to: Sink, rows: pa.Table, line: str, batch: int) -> None:
+        held = to.held(line)
+        if held is None or held.rows <= batch:
+            to.write(rows, line, Held(batch + 1, None))
+
     def forget(self, query: str, batch: int) -> None:
-        """Take back what left in the batches after one, which will be read again."""
-        for each in self.sinks.values():
-            each.forget(query, batch)
+        """Take back what left in the batches after one, which will be read again; say where that cannot be."""
+        kept = [each.place for each in self.sinks.values() if not each.forget(query, batch + 1)]
+        if kept:
+            structlog.get_logger("rollup").warning(
+                "batches come again cut in another way: these sinks may get rows of them a second time",
+                sinks=kept,
+                after_batch=batch,
+            )
 
     def _answer(self, requests: Requests, events: pa.Table, dead: list[dict[str, Any]]) -> list[pa.Table]:
         answers: list[pa.Table] = []

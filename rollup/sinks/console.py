@@ -10,17 +10,20 @@ import pyarrow as pa
 
 from rollup.core.errors import StoreError
 from rollup.core.json_line import json_line
-from rollup.sinks.base import AGAIN
+from rollup.sinks.base import AGAIN, Held
 
 
 class ConsoleSink:
     """JSON lines on standard output."""
 
+    tells = False
+    place = "standard output"
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.stream: TextIO = sys.stdout
         self._name: str = options["name"]
 
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+    def write(self, rows: pa.Table, line: str, held: Held) -> None:
         """Raises StoreError when standard output does not take them."""
         try:
             for row in rows.to_pylist():
@@ -30,5 +33,9 @@ class ConsoleSink:
                 f"cannot print the rows of {self._name} on standard output: {problem.strerror}", hint=AGAIN
             ) from None
 
-    def forget(self, query: str, batch: int) -> None:
-        """What is printed stays printed."""
+    def held(self, line: str) -> None:
+        """What is printed is printed."""
+
+    def forget(self, line: str, rows: int) -> bool:
+        """What is there stays there."""
+        return False

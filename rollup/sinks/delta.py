@@ -1,8 +1,10 @@
-"""Rows of a stream in a Delta table, exactly once: each write carries the number of its commit."""
+"""Rows of a stream in a Delta table, exactly once: each write carries how many rows of the line there are with it."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +15,46 @@ from sqlglot import exp
 
 from rollup.core.errors import StoreError, said_by_system
 from rollup.engine.flows.keyed import equal_keys, last_of
-from rollup.sinks.base import AGAIN
+from rollup.sinks.base import AGAIN, Held
+
+_DIGEST = "rollup.digest"
+"""In the commit's own words: the sum of hashes of the rows of a line, by the name of its transaction."""
 
 
 class DeltaSink:
     """A Delta table in a folder. Options: `path`, the `name` of the stream, and of a table its `key`: rows are then
     merged, of each key the last one stays."""
 
+    tells = True
+
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.path = Path(options["path"])
         self._name, self._key = options["name"], tuple(options.get("key", ()))
 
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        """Write the rows of a commit unless the table has them. Raises StoreError when it cannot be written."""
-        application = f"rollup-{query}-{self._name}"
-        once = CommitProperties(app_transactions=[Transaction(application, batch)])
+    @property
+    def place(self) -> str:
+        """The table."""
+        return f"the table {self.path}"
+
+    def held(self, line: str) -> Held | None:
+        """What its transaction says. Raises StoreError when the table cannot be read."""
         try:
-            if self._version(application) >= batch:
-                return
+            if not DeltaTable.is_deltatable(str(self.path)):
+                return None
+            table = DeltaTable(str(self.path))
+            rows = table.transaction_version(self._application(line))
+            return None if rows is None else Held(rows, self._digest(table, line, rows))
+        except (DeltaError, OSError) as problem:
+            raise self._refused("read", problem) from None
+
+    def write(self, rows: pa.Table, line: str, held: Held) -> None:
+        """Raises StoreError when the table cannot be written."""
+        application = self._application(line)
+        once = CommitProperties(
+            app_transactions=[Transaction(application, held.rows)],
+            custom_metadata={_DIGEST: json.dumps({application: [held.rows, held.digest]})},
+        )
+        try:
             rows = equal_keys(last_of(rows, self._key), self._key) if self._key else rows
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._key and DeltaTable.is_deltatable(str(self.path)):
@@ -38,11 +62,24 @@ class DeltaSink:
             else:
                 write_deltalake(str(self.path), rows, mode="append", commit_properties=once)
         except (DeltaError, OSError) as problem:
-            verb = "merge" if self._key else "append"
-            said = said_by_system(problem) or problem
-            raise StoreError(
-                f"cannot {verb} the rows of {self._name} to the table {self.path}: {said}", hint=AGAIN
-            ) from None
+            raise self._refused("merge" if self._key else "append", problem) from None
+
+    def _application(self, line: str) -> str:
+        return f"rollup-rows-{line}-{self._name}"
+
+    def _digest(self, table: DeltaTable, line: str, rows: int) -> int | None:
+        """What the commit of the last rows says; None where the log no longer has that commit."""
+        application = self._application(line)
+        for commit in table.history():
+            with suppress(ValueError, TypeError, KeyError, LookupError):
+                count, digest = json.loads(commit[_DIGEST])[application]
+                return int(digest) if count == rows and digest is not None else None
+        return None
+
+    def _refused(self, verb: str, problem: Exception) -> StoreError:
+        said = said_by_system(problem) or problem
+        what = f"{verb} the rows of {self._name} to the table" if verb != "read" else "read the table"
+        return StoreError(f"cannot {what} {self.path}: {said}", hint=AGAIN)
 
     def _merge(self, rows: pa.Table, once: CommitProperties) -> None:
         """One row of each key in place of the one that is there; a null is a key as any other."""
@@ -59,11 +96,6 @@ class DeltaSink:
             .execute()
         )
 
-    def forget(self, query: str, batch: int) -> None:
-        """Commits are numbered once and for all: there is nothing to take back."""
-
-    def _version(self, application: str) -> int:
-        if not DeltaTable.is_deltatable(str(self.path)):
-            return -1
-        found = DeltaTable(str(self.path)).transaction_version(application)
-        return -1 if found is None else found
+    def forget(self, line: str, rows: int) -> bool:
+        """What is there stays there."""
+        return False

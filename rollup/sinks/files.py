@@ -5,43 +5,86 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
-from rollup.sinks.base import AGAIN
+from rollup.sinks.base import AGAIN, Held
 
 
 class FileSink:
-    """Parquet files in a folder, one a batch, named by it: a batch that comes again replaces its own file."""
+    """Parquet files in a folder, one a batch, named by how many rows of the line there are with it.
+
+    Beside them a file `_<line>-<stream>.json` says how many rows have come, also when files were taken away since; readers
+    of Parquet pass over it.
+    """
+
+    tells = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.folder = Path(options["path"])
+        self._name = quote(str(options.get("name", "rows")), safe="")
         self._tidied = False
 
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+    @property
+    def place(self) -> str:
+        """The folder."""
+        return f"the folder {self.folder}"
+
+    def held(self, line: str) -> Held | None:
+        """What its note says, or a file that is further: a job may have been killed between the two.
+
+        Raises StoreError when the note is damaged."""
+        note = self._note(line)
+        try:
+            found = unsealed(note.read_bytes(), ["rows", "digest"])
+            known = Held(int(found["rows"]), int(found["digest"]))
+        except FileNotFoundError:
+            known = Held(0)
+        except (OSError, ValueError, TypeError, KeyError) as problem:
+            raise StoreError(
+                f"{note} is damaged: {problem}", hint="bring it back, or give the sink another folder"
+            ) from None
+        newest = max(self._ends(line), default=0)
+        return Held(newest, None) if newest > known.rows else known if known.rows else None
+
+    def write(self, rows: pa.Table, line: str, held: Held) -> None:
         """Raises StoreError when the file cannot be written; nothing of it is then seen."""
         sink = pa.BufferOutputStream()
         pq.write_table(rows, sink)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._tidy(query)
-            replace_durably(self.folder / f"{query}-{batch:09d}.parquet", sink.getvalue().to_pybytes())
+            self._tidy(line)
+            replace_durably(self.folder / f"{line}-{self._name}-{held.rows:012d}.parquet", sink.getvalue().to_pybytes())
+            replace_durably(self._note(line), sealed({"rows": held.rows, "digest": held.digest}))
         except OSError as problem:
             raise StoreError(
                 f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN
             ) from None
 
-    def _tidy(self, query: str) -> None:
+    def forget(self, line: str, rows: int) -> bool:
+        for file in self.folder.glob(f"{line}-*.parquet"):
+            if int(file.stem.rsplit("-", 1)[1]) > rows:
+                file.unlink()
+        for note in self.folder.glob(f"_{line}-*.json"):
+            note.unlink()
+        return True
+
+    def _note(self, line: str) -> Path:
+        return self.folder / f"_{line}-{self._name}.json"
+
+    def _ends(self, line: str) -> list[int]:
+        """How many rows there are with each file that is still there."""
+        names = (file.stem.rpartition("-") for file in self.folder.glob(f"{line}-{self._name}-*.parquet"))
+        return [int(end) for start, _, end in names if start == f"{line}-{self._name}" and end.isdecimal()]
+
+    def _tidy(self, line: str) -> None:
         """Remove what a job that was killed in the middle of a file has left of it; nobody else writes under this name."""
         if not self._tidied:
-            for draft in self.folder.glob(f".{query}-*.parquet.*"):
+            for draft in self.folder.glob(f".{line}-{self._name}-*.parquet.*"):
                 draft.unlink(missing_ok=True)
         self._tidied = True
-
-    def forget(self, query: str, batch: int) -> None:
-        for file in self.folder.glob(f"{query}-*.parquet"):
-            if int(file.stem.removeprefix(f"{query}-")) > batch:
-                file.unlink()

@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.json_line import json_line
+from rollup.sinks.base import Held
 
 _MOST, _LARGEST = "message.max.bytes", 1_000_000
 """librdkafka's setting, and what it is by default."""
 _ASKING = 2.0
 """Seconds for a broker to say whether a topic is there."""
+_ROW = "rollup-row"
 _AGAIN = "the job's next start sends the batch again"
 _LARGER = f"let both take larger ones, the sink by `{_MOST}` in its options, the topic by `max.message.bytes`"
 _CURES = {
@@ -30,10 +32,15 @@ _CURES = {
 class KafkaSink:
     """JSON events to a topic, at least once: a batch that comes again is sent again.
 
+    The header `rollup-row` of a message says which row of which line it is (`line/number`, from 1): who must not count one
+    twice knows by it what it has had.
+
     A batch is done when the broker has acknowledged every row. Options: `servers`, `topic`, `timeout` (60, seconds that
     a row may take), `options` (of librdkafka), and of a table its `key`, which is then the key of the message, as JSON: a
     topic that is compacted keeps the last row of each.
     """
+
+    tells = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         try:
@@ -64,36 +71,45 @@ class KafkaSink:
                 hint="they are those of librdkafka",
             ) from None
 
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
+    @property
+    def place(self) -> str:
+        """The topic."""
+        return f"the topic {self.topic}"
+
+    def held(self, line: str) -> None:
+        """What is sent is sent; a topic is not asked for it."""
+
+    def write(self, rows: pa.Table, line: str, held: Held) -> None:
         """Raises StoreError when the broker has not acknowledged every row in time; the batch is then sent again, by
         another sink: this one takes nothing more."""
         if self._given_up is not None:
             raise StoreError(
-                f"the sink for topic {self.topic} gave up, and does not take batch {batch}: {self._given_up.message}",
+                f"the sink for topic {self.topic} gave up, and does not take {_which(rows, held)}: {self._given_up.message}",
                 hint=self._given_up.hint,
             )
         try:
-            self._write(rows, batch)
+            self._write(rows, line, held)
         except BaseException as problem:
-            self._give_up(problem, batch)
+            self._give_up(problem, _which(rows, held))
             raise
 
-    def _write(self, rows: pa.Table, batch: int) -> None:
+    def _write(self, rows: pa.Table, line: str, held: Held) -> None:
         failed = list[Any]()
 
         def delivered(problem: Any, _: Any) -> None:
             if problem is not None:
                 failed.append(problem)
 
-        for key, message in self._messages(rows, batch):
-            self._send(key, message, delivered, failed)
+        first = held.rows - rows.num_rows + 1
+        for number, (key, message) in enumerate(self._messages(rows, first), first):
+            self._send(key, message, f"{line}/{number}", delivered, failed)
             if failed:
                 break
         left = self.producer.flush(self._timeout + 5)
         if failed or left:
             problem = self._problem(failed)
             raise StoreError(
-                f"the broker at {self.servers} did not take the rows of batch {batch} for topic {self.topic}: "
+                f"the broker at {self.servers} did not take {_which(rows, held)} for topic {self.topic}: "
                 f"{f'{left} of them not acknowledged' if problem is None else problem.str()}",
                 hint=_AGAIN if problem is None else _CURES.get(problem.name(), _AGAIN),
             )
@@ -108,7 +124,7 @@ class KafkaSink:
                 return self.producer.list_topics(self.topic, _ASKING).topics[self.topic].error or problem
         return problem
 
-    def _messages(self, rows: pa.Table, batch: int) -> list[tuple[bytes | None, bytes]]:
+    def _messages(self, rows: pa.Table, first: int) -> list[tuple[bytes | None, bytes]]:
         """Keys and values. One that cannot be sent is an error before any is: each start would send the others again."""
         found = list[tuple[bytes | None, bytes]]()
         for row in rows.to_pylist():
@@ -116,20 +132,20 @@ class KafkaSink:
             found.append((key, json_line(row).encode()))
             if (size := len(found[-1][1]) + len(key or b"")) > self._most:
                 raise StoreError(
-                    f"row {len(found)} of batch {batch} for topic {self.topic} makes a message of {size:,} bytes, "
+                    f"row {first + len(found) - 1} for topic {self.topic} makes a message of {size:,} bytes, "
                     f"and the sink sends {self._most:,} at most: none of them was sent",
                     hint=_CURES["MSG_SIZE_TOO_LARGE"],
                 )
         return found
 
     def _send(
-        self, key: bytes | None, message: bytes, delivered: Callable[[Any, Any], None], failed: list[Any]
+        self, key: bytes | None, message: bytes, row: str, delivered: Callable[[Any, Any], None], failed: list[Any]
     ) -> None:
         from confluent_kafka import KafkaException
 
         while not failed:
             try:
-                self.producer.produce(self.topic, message, key, on_delivery=delivered)
+                self.producer.produce(self.topic, message, key, on_delivery=delivered, headers={_ROW: row})
                 self.producer.poll(0)
                 return
             except BufferError:
@@ -137,13 +153,19 @@ class KafkaSink:
             except KafkaException as problem:
                 failed.append(problem.args[0])
 
-    def _give_up(self, problem: BaseException, batch: int) -> None:
+    def _give_up(self, problem: BaseException, which: str) -> None:
         """Nothing of a batch that failed is sent later, behind one that came after it. Whatever stopped it: where in a
         batch librdkafka is nobody knows then, and what it still holds would answer for the next one."""
-        stopped = f"batch {batch} was not sent to its end: {type(problem).__name__}"
+        stopped = f"{which} were not sent to the end: {type(problem).__name__}"
         self._given_up = problem if isinstance(problem, StoreError) else StoreError(stopped, hint=_AGAIN)
         self.producer.purge()
         self.producer.flush(1)
 
-    def forget(self, query: str, batch: int) -> None:
-        """What is sent stays sent."""
+    def forget(self, line: str, rows: int) -> bool:
+        """What is there stays there."""
+        return False
+
+
+def _which(rows: pa.Table, held: Held) -> str:
+    """The rows of a batch, as messages name them: by their place in the line."""
+    return f"rows {held.rows - rows.num_rows + 1} to {held.rows}"

@@ -24,7 +24,7 @@ KINDS: dict[str, SinkProvider] = {
         "rollup.sinks.files:FileSink",
         {"path": folder},
         ("path",),
-        "exactly once, one file a commit, named by its number",
+        "exactly once, one file a commit, named by its rows",
     ),
     "console": SinkProvider(
         "rollup.sinks.console:ConsoleSink", {}, (), "at least once: after a crash the last commit is printed again"
@@ -47,7 +47,7 @@ KINDS: dict[str, SinkProvider] = {
         "rollup.sinks.sql:SqlSink",
         dict.fromkeys(("url", "table", "username", "password"), text),
         ("url", "table"),
-        "exactly once, in one transaction with the number of the commit",
+        "exactly once, in one transaction with the number of its rows",
         "merged: the last row of each key",
     ),
 }

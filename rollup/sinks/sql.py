@@ -1,10 +1,10 @@
-"""Rows of a stream in a table of a database, exactly once: rows and the number of their commit go together."""
+"""Rows of a stream in a table of a database, exactly once: with the rows goes how many of the line there are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -12,12 +12,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import equal_keys, last_of
-from rollup.sinks.base import AGAIN
+from rollup.sinks.base import AGAIN, Held
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.session import ConnectionLost, lost, patiently
 
-MARKS = "rollup_sinks"
-"""The table that says which commit each sink has: `sink`, `commit_number`."""
+MARKS = "rollup_sink_rows"
+"""The table that says which rows each sink has: `sink`, its `row_count` and the `digest` of the rows."""
 _TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
     pa.bool_(): sa.Boolean,
     pa.int32(): sa.Integer,
@@ -27,6 +27,7 @@ _TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
 }
 
 
+T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds that a database which restarts is waited for, as where aggregations are stored."""
 
@@ -34,6 +35,8 @@ PATIENCE = 60.0
 class SqlSink:
     """A table, made when it is not there. Options: `url`, `table`, `username`, `password`, the `name` of the stream, and of
     a table its `key`: of each key the last row stays."""
+
+    tells = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = StoreOptions.of(
@@ -51,37 +54,64 @@ class SqlSink:
                 f"no driver for {self._options.shown}: {problem}", hint=self._options.driver_hint
             ) from None
 
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        """Insert the rows of a commit unless the table has them; a database that is away for a while is waited for.
+    @property
+    def place(self) -> str:
+        """The table and its database."""
+        return f"the table {self._table} of {self._options.shown}"
 
-        Raises StoreError when it refuses.
-        """
-        what = f"the rows of {self._name} for {self._table} of {self._options.shown}"
-        patiently(what, PATIENCE, lambda: self._once(rows, query, batch))
+    def held(self, line: str) -> Held | None:
+        """What its mark says; nothing where the table is gone. Raises StoreError when the database refuses."""
+        found: Held | None = patiently(self._what, PATIENCE, lambda: self._refusable(partial(self._held, line)))
+        return found
 
-    def _once(self, rows: pa.Table, query: str, batch: int) -> None:
-        known = sa.MetaData()
-        columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
-        table = sa.Table(self._table, known, *columns)
-        marks = sa.Table(
+    def write(self, rows: pa.Table, line: str, held: Held) -> None:
+        """Insert the rows; a database that is away for a while is waited for. Raises StoreError when it refuses."""
+        patiently(self._what, PATIENCE, lambda: self._refusable(partial(self._once, rows, line, held)))
+
+    @property
+    def _what(self) -> str:
+        return f"the rows of {self._name} for {self._table} of {self._options.shown}"
+
+    def _marks(self, known: sa.MetaData) -> sa.Table:
+        return sa.Table(
             MARKS,
             known,
             sa.Column("sink", sa.String(255), primary_key=True),
-            sa.Column("commit_number", sa.BigInteger, nullable=False),
+            sa.Column("row_count", sa.BigInteger, nullable=False),
+            sa.Column("digest", sa.BigInteger),
         )
-        sink = f"{query}-{self._name}"
+
+    def _held(self, line: str) -> Held | None:
+        there = sa.inspect(self._engine)
+        if not there.has_table(MARKS) or not there.has_table(self._table):
+            return None
+        marks = self._marks(sa.MetaData())
+        with self._engine.begin() as connection:
+            mine = sa.select(marks.c.row_count, marks.c.digest).where(marks.c.sink == f"{line}-{self._name}")
+            found = connection.execute(mine).one_or_none()
+        return None if found is None else Held(*found)
+
+    def _once(self, rows: pa.Table, line: str, held: Held) -> None:
+        known = sa.MetaData()
+        columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
+        table, marks = sa.Table(self._table, known, *columns), self._marks(known)
+        mine = marks.c.sink == f"{line}-{self._name}"
+        with self._engine.begin() as connection:
+            known.create_all(connection)
+            last = connection.execute(sa.select(marks.c.row_count).where(mine)).scalar()
+            if last is not None and last >= held.rows:
+                return  # a connection was lost right behind the commit
+            self._put(connection, table, rows)
+            now = {"row_count": held.rows, "digest": held.digest}
+            if last is None:
+                connection.execute(marks.insert(), {"sink": f"{line}-{self._name}", **now})
+            else:
+                connection.execute(marks.update().where(mine).values(**now))
+
+    def _refusable(self, action: Callable[[], T]) -> T:
+        """What an action gives. Raises ConnectionLost while the database is away, StoreError when it refuses."""
         try:
-            with self._engine.begin() as connection:
-                known.create_all(connection)
-                mine = marks.c.sink == sink
-                last = connection.execute(sa.select(marks.c.commit_number).where(mine)).scalar()
-                if last is not None and last >= batch:
-                    return
-                self._put(connection, table, rows)
-                if last is None:
-                    connection.execute(marks.insert(), {"sink": sink, "commit_number": batch})
-                else:
-                    connection.execute(marks.update().where(mine).values(commit_number=batch))
+            return action()
         except SQLAlchemyError as problem:
             origin = getattr(problem, "orig", None)
             said = str(origin or problem).splitlines()[0]
@@ -103,5 +133,6 @@ class SqlSink:
             connection.execute(table.delete().where(*same), gone)
         connection.execute(table.insert(), rows.to_pylist())
 
-    def forget(self, query: str, batch: int) -> None:
-        """Commits are numbered once and for all: there is nothing to take back."""
+    def forget(self, line: str, rows: int) -> bool:
+        """What is there stays there."""
+        return False

@@ -11,6 +11,7 @@ import pytest
 
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import beyond, drop_drafts, query_of, remove
+from rollup.sinks.base import Held
 from rollup.sinks.files import FileSink
 from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
@@ -102,10 +103,10 @@ def test_dead_letters_of_batches_that_come_again_are_written_again_however_they_
 def test_files_of_batches_that_come_again_are_removed_and_those_of_other_queries_stay(tmp_path: Path) -> None:
     sink = FileSink({"path": str(tmp_path / "out")})
     for query, batch in (("q", 0), ("q", 1), ("q", 2), ("p", 2)):
-        sink.write(pa.table({"n": [batch]}), query, batch)
-    sink.forget("q", 0)
-    found = {file.name: pq.read_table(file)["n"].to_pylist() for file in (tmp_path / "out").iterdir()}
-    assert found == {"q-000000000.parquet": [0], "p-000000002.parquet": [2]}
+        sink.write(pa.table({"n": [batch]}), query, Held(batch + 1))
+    assert sink.forget("q", 1) and sink.held("q") == Held(1, None)
+    found = {file.name: pq.read_table(file)["n"].to_pylist() for file in (tmp_path / "out").glob("*.parquet")}
+    assert found == {"q-rows-000000000001.parquet": [0], "p-rows-000000000003.parquet": [2]}
 
 
 def _letter(position: str) -> pa.Table:

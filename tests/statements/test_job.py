@@ -15,9 +15,9 @@ from tests.job.jobs import ROOT
 from tests.statements.jobs import HELD, KEYED, expected, expected_keyed, in_files, job, results
 
 
-def killed(folder: Path, *options: str) -> dict[str, Any]:
-    """What differs after kills, by point or round."""
-    command = [sys.executable, "-m", "tests.statements.kills", str(folder), *options]
+def killed(folder: Path, *options: str, script: str = "kills") -> dict[str, Any]:
+    """What differs after kills, by point or round; or of which something goes `going_back`, by script."""
+    command = [sys.executable, "-m", f"tests.statements.{script}", str(folder), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
@@ -26,6 +26,17 @@ def killed(folder: Path, *options: str) -> dict[str, Any]:
 def test_killed_between_two_side_effects_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
     found = killed(tmp_path)
     assert found and found == {name: {} for name in found}
+
+
+def test_tables_of_a_backup_with_sinks_that_go_on_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
+    found = killed(tmp_path, "tables from a backup", "the newest record removed", script="going_back")
+    assert found and found == {name: {} for name in found}
+
+
+@pytest.mark.slow
+def test_whatever_goes_back_or_is_removed_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
+    found = killed(tmp_path, script="going_back")
+    assert len(found) == 11 and found == {name: {} for name in found}
 
 
 @pytest.mark.slow
@@ -81,13 +92,13 @@ def test_plan_says_of_each_statement_how_it_runs_and_where_it_goes(tmp_path: Pat
     for line in (
         "statements siddhiql: on rows",
         "stream Means to delta (exactly once, by the transaction of each append)",
-        "stream Rising to files (exactly once, one file a commit, named by its number)",
+        "stream Rising to files (exactly once, one file a commit, named by its rows)",
         "stream Jumps to aggregation JumpAgg",
         "statements minutes.sql: on columns",
         "table Sums (the last row of each symbol) to delta (exactly once, by the transaction of each append; merged: the last",
         "one, in the driver: a row of any key may ask for any row of Sums; state: open windows and what joins can reach; "
         "tables Sums (the last row of each symbol); reads Sums, Trades",
         "an aggregation would also answer it",
-        "stream Minutes to postgres (exactly once, in one transaction with the number of the commit)",
+        "stream Minutes to postgres (exactly once, in one transaction with the number of its rows)",
     ):
         assert line in said

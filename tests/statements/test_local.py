@@ -310,7 +310,7 @@ def test_states_of_another_version_are_told_from_damage_with_what_to_do(
         later.setattr("rollup.statements.committed.commits.FORMAT", 7)
         begun(COUNTS.format(0), folder=tmp_path).send("S", [("a", 1.0, NOON)])
     with pytest.raises(
-        StoreError, match=r"it is of format 7, and this version of rollup reads 3 \(go on with the version"
+        StoreError, match=r"it is of format 7, and this version of rollup reads 4 \(go on with the version"
     ):
         begun(COUNTS.format(0), folder=tmp_path)
 

@@ -1,4 +1,4 @@
-"""Sinks of statements: a commit that comes again adds nothing, and the next one is added."""
+"""Sinks of statements: each knows how many rows of a line it has, and the next ones are added."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rollup.core.errors import ConfigError, StoreError
-from rollup.sinks.base import Sink
+from rollup.sinks.base import Held, Sink
 from rollup.sinks.console import ConsoleSink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
@@ -32,13 +32,15 @@ TWO = pa.table({"k": ["c"], "v": pa.array([2.5], pa.float64()), "n": pa.array([3
 
 def twice(sink: Sink) -> None:
     """As a job that was killed before it had noted the first write of each."""
-    for number, rows in ((1, ONE), (1, ONE), (4, TWO), (4, TWO)):
-        sink.write(rows, "id", number)
+    for held, rows in ((Held(2, 7), ONE), (Held(2, 7), ONE), (Held(3, 8), TWO), (Held(3, 8), TWO)):
+        if sink.held("id") != held:
+            sink.write(rows, "id", held)
+    assert (sink.held("id"), sink.held("other")) == (Held(3, 8), None)
 
 
 def test_a_delta_table_has_each_commit_once(tmp_path: Path) -> None:
     twice(DeltaSink({"path": str(tmp_path / "t"), "name": "S"}))
-    DeltaSink({"path": str(tmp_path / "t"), "name": "S"}).write(TWO, "id", 4)
+    assert DeltaSink({"path": str(tmp_path / "t"), "name": "S"}).held("id") == Held(3, 8)
     found = DeltaTable(str(tmp_path / "t")).to_pyarrow_table().sort_by("k")
     assert found.to_pylist() == [*ONE.to_pylist(), *TWO.to_pylist()]
 
@@ -52,9 +54,9 @@ AFTER = [("a", None), ("b", 3), ("c", 6), (None, 5)]
 
 
 def changed(sink: Sink) -> None:
-    """The changes of a table, each commit twice."""
-    for number, rows in ((1, CHANGES[0]), (1, CHANGES[0]), (4, CHANGES[1]), (4, CHANGES[1])):
-        sink.write(rows, "id", number)
+    """The changes of a table, in two commits."""
+    for held, rows in ((Held(4), CHANGES[0]), (Held(7), CHANGES[1])):
+        sink.write(rows, "id", held)
 
 
 def test_of_a_table_delta_and_a_database_have_the_last_row_of_each_key(tmp_path: Path) -> None:
@@ -79,8 +81,8 @@ MERGED = [("a", "0.0", 9), ("a", "nan", 6), ("b", "None", 8), ("b", "nan", 10)]
 
 
 def merged(sink: Sink) -> None:
-    for number, rows in enumerate(KEYS):
-        sink.write(rows, "id", number)
+    for number, rows in enumerate(KEYS, 1):
+        sink.write(rows, "id", Held(5 * number))
 
 
 def by_key(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str, int]]:
@@ -101,23 +103,23 @@ def test_of_a_double_in_a_key_there_is_one_zero_and_one_that_is_no_number_in_pos
 
 
 def test_what_a_killed_job_left_of_a_file_is_removed_and_nothing_of_others(tmp_path: Path) -> None:
-    mine, others = tmp_path / ".id-000000007.parquet.123", tmp_path / ".other-000000007.parquet.123"
+    mine, others = tmp_path / ".id-rows-000000000007.parquet.123", tmp_path / ".other-rows-000000000007.parquet.123"
     for draft in (mine, others):
         draft.write_text("half")
-    FileSink({"path": str(tmp_path)}).write(ONE, "id", 8)
+    FileSink({"path": str(tmp_path)}).write(ONE, "id", Held(8))
     assert not mine.exists() and others.exists()
 
 
 def test_two_streams_may_share_a_delta_table(tmp_path: Path) -> None:
     for name in ("S", "T"):
-        DeltaSink({"path": str(tmp_path / "t"), "name": name}).write(TWO, "id", 1)
+        DeltaSink({"path": str(tmp_path / "t"), "name": name}).write(TWO, "id", Held(1))
     assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 2
 
 
 def test_a_table_of_a_database_has_each_commit_once(tmp_path: Path) -> None:
     options = {"url": f"sqlite:///{tmp_path / 'out.db'}", "table": 'odd "name"', "name": "S"}
     twice(SqlSink(options))
-    SqlSink(options).write(TWO, "id", 4)
+    assert SqlSink(options).held("id") == Held(3, 8)
     with sqlite3.connect(tmp_path / "out.db") as database:
         rows = database.execute('select k, v, n from "odd ""name""" order by k').fetchall()
     assert rows == [("a", 1.5, 1), ("b", None, 2), ("c", 2.5, 3)]
@@ -125,7 +127,7 @@ def test_a_table_of_a_database_has_each_commit_once(tmp_path: Path) -> None:
 
 def test_a_folder_has_a_file_a_commit(tmp_path: Path) -> None:
     twice(FileSink({"path": str(tmp_path)}))
-    files = sorted(tmp_path.glob("*"))
+    files = sorted(tmp_path.glob("*.parquet"))
     assert [pq.read_table(file).to_pylist() for file in files] == [ONE.to_pylist(), TWO.to_pylist()]
 
 
@@ -140,7 +142,7 @@ def test_a_place_that_takes_no_rows_is_named_with_what_becomes_of_them(tmp_path:
         "postgres": SqlSink({"url": f"sqlite:///{path}", "table": "t", "name": "S"}),
     }
     with pytest.raises(StoreError) as caught:
-        made[kind].write(ONE, "id", 1)
+        made[kind].write(ONE, "id", Held(1))
     said = str(caught.value)
     assert str(path) in said and "next start brings them again" in said
     assert "\x1b" not in said and "\n" not in said
@@ -157,14 +159,14 @@ def test_rows_that_standard_output_does_not_take_are_named() -> None:
     with pytest.raises(
         StoreError, match=r"^cannot print the rows of S on standard output: No space left on device \(the"
     ):
-        sink.write(ONE, "id", 1)
+        sink.write(ONE, "id", Held(1))
 
 
 def test_a_table_that_does_not_fit_is_named(tmp_path: Path) -> None:
     sink = DeltaSink({"path": str(tmp_path / "t"), "name": "S"})
-    sink.write(ONE, "id", 1)
+    sink.write(ONE, "id", Held(1))
     with pytest.raises(StoreError, match="cannot append the rows of S to the table"):
-        sink.write(pa.table({"other": [1]}), "id", 2)
+        sink.write(pa.table({"other": [1]}), "id", Held(2))
 
 
 @pytest.mark.postgres
@@ -173,36 +175,36 @@ def test_a_database_that_restarts_is_waited_for_and_has_each_commit_once(monkeyp
     try:
         server.start()
         sink = SqlSink({"url": server.dsn, "table": "t", "name": "S"})
-        sink.write(ONE, "id", 1)
+        sink.write(ONE, "id", Held(2))
         server.kill9()
         server.restart()
-        sink.write(TWO, "id", 2)  # over a connection that has gone with the old server
+        sink.write(TWO, "id", Held(3))  # over a connection that has gone with the old server
         server.kill9()
         with ThreadPoolExecutor(1) as apart, monkeypatch.context() as patch:
             away = Event()
-            once = SqlSink._once
+            once = SqlSink._refusable
 
-            def tried(*what: Any) -> None:
+            def tried(*what: Any) -> Any:
                 try:
-                    once(*what)
+                    return once(*what)
                 except ConnectionLost:
                     away.set()
                     raise
 
-            patch.setattr(SqlSink, "_once", tried)
-            waiting = apart.submit(sink.write, TWO, "id", 3)
+            patch.setattr(SqlSink, "_refusable", tried)
+            waiting = apart.submit(sink.write, TWO, "id", Held(4))
             met = away.wait(60)
             server.restart()
             waiting.result(120)
             assert met
-        sink.write(TWO, "id", 3)
+        sink.write(TWO, "id", Held(4))
         assert execute(server.dsn, "select count(*) from t") == [(len(ONE) + 2 * len(TWO),)]
         server.kill9()
         monkeypatch.setattr("rollup.sinks.sql.PATIENCE", 0.1)
         with pytest.raises(
             StoreError, match=r"the rows of S for t of .*: the database does not answer: .*nothing was lost"
         ):
-            sink.write(TWO, "id", 4)
+            sink.write(TWO, "id", Held(5))
     finally:
         server.remove()
 
@@ -212,7 +214,7 @@ def test_what_a_database_refuses_by_words_of_a_server_that_is_away_is_refused_at
         there.execute("create table t (a text)")
     sink = SqlSink({"url": f"sqlite:///{tmp_path / 'x.db'}", "table": "t", "name": "S"})
     with pytest.raises(StoreError, match=r"cannot insert the rows of S into t .*terminated_at"):
-        sink.write(pa.table({"a": ["x"], "terminated_at": ["connection refused"]}), "id", 1)
+        sink.write(pa.table({"a": ["x"], "terminated_at": ["connection refused"]}), "id", Held(1))
 
 
 def test_a_size_of_messages_that_is_none_is_refused_by_name() -> None:

@@ -158,7 +158,7 @@ class Batches:
                 advances, prepared = self._advanced(batch, results)
                 refused = self._told(batch, results, prepared)
                 advances |= {name: self._pipelines[name].commit(made) for name, made in prepared.items()}
-                answered = self._answers.process(results.forwarded, query, number)
+                answered = self._answers.process(results.forwarded, query, number, self.plans[batch.stream])
                 letters = pa.concat_tables([letters, answered, *refused])
                 self._letters.append(letters, query, number)
             # The clock of the machine may be set back meanwhile.

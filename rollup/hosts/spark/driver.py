@@ -27,7 +27,7 @@ from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
-from rollup.hosts.spark.ownership import refuse_half_lost, refuse_without_tables
+from rollup.hosts.spark.ownership import refuse_half_lost, refuse_without_closings, refuse_without_tables
 from rollup.hosts.spark.placement import pipeline_of
 from rollup.hosts.spark.query_log import drop_drafts, newest_done
 from rollup.hosts.spark.rests import Rests
@@ -127,6 +127,8 @@ class SparkHost:
             self.statements.running.start(self.engine)
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
         refuse_half_lost(self.conf, self.program, self._marked)
+        if self.statements is not None:
+            refuse_without_closings(self.conf, self.program, self.pipelines, self.statements.running)
         self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
         if self.statements is not None:

@@ -18,6 +18,7 @@ from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.query_log import entries, query_of
 from rollup.hosts.spark.rewind import Marked
+from rollup.hosts.statements.running import Running
 from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
 from rollup.sources.registry import source
@@ -118,6 +119,43 @@ def refuse_half_lost(conf: Conf, program: Program, marked: Mapping[str, Marked])
                 f"{gone[0]}, but without the events of {', '.join(left)} so far, which would not come again",
                 hint=f"bring it back, or remove {others} as well: then all of them come again from their start",
             )
+
+
+def refuse_without_closings(
+    conf: Conf, program: Program, pipelines: Mapping[str, Pipeline], statements: Running
+) -> None:
+    """What an aggregation has closed does not close again, so statements that read it cannot go back without it.
+
+    Raises ConfigError.
+    """
+    for name in sorted(set(statements.told.values())):
+        for stream, mark in pipelines[name].source.items():
+            ours = statements.source.get(stream)
+            if stream not in program.inputs or ours is None or mark["batch"] < 0:
+                continue
+            if lost(mark, query_of(conf.checkpoint / stream)):
+                raise ConfigError(
+                    f"the checkpoint {conf.checkpoint / stream} is lost, and statements that read what {name} closes would "
+                    "have to begin anew without what it has closed so far",
+                    hint=f"bring it back, or remove the tables of {name} as well: then all of it comes again, and sinks "
+                    "pass over the rows that they have",
+                )
+            if ours["query"] == mark["query"] and ours["batch"] < mark["batch"]:
+                raise ConfigError(
+                    f"the statements end with batch {ours['batch']} of {stream}, and {name}, whose closed rows they read, "
+                    f"with batch {mark['batch']}: those rows would not come again",
+                    hint=_going_back_too(pipelines[name], stream, ours),
+                )
+
+
+def _going_back_too(pipeline: Pipeline, stream: str, ours: Mapping[str, Any]) -> str:
+    """What takes an aggregation back to where statements are."""
+    name, filed = pipeline.aggregation.name, pipeline.store.filed
+    for number in reversed([] if filed is None else filed.records.numbers()):
+        mark = filed.records.read(number).source.get(stream) if filed is not None else None
+        if mark is not None and mark["query"] == ours["query"] and mark["batch"] <= ours["batch"]:
+            return f"`rollup recover CONF --aggregation {name} --to-commit {number}` takes it back too, and nothing is lost"
+    return f"bring the statements back, or {name} to a backup of that time"
 
 
 def say_lost(pipeline: Pipeline, stream: str) -> None:

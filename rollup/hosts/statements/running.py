@@ -7,20 +7,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
 import structlog
 
 from rollup.aggregation.closings import closing_streams
-from rollup.checkpoint.marks import arrivals, done, lost
+from rollup.checkpoint.marks import arrivals, lost
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.future_times import FILTER, ahead
+from rollup.hosts.statements.delivery import Delivery
 from rollup.plan.app import StreamDef
 from rollup.program import Program
+from rollup.sinks.base import Held, Sink
 from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
 from rollup.statements.compiled import Part
 from rollup.statements.component import Event, Keeping
@@ -29,14 +31,6 @@ from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
 
 _AT = attrgetter("at")
-
-
-class Outlet(Protocol):
-    """Takes the rows of a stream; one that has a number already must not add its rows twice where that can be helped."""
-
-    def write(self, rows: pa.Table, query: str, batch: int) -> None:
-        """Write the rows of one commit of the statements, whose id is `query`."""
-        ...
 
 
 class Running:
@@ -51,10 +45,11 @@ class Running:
         zone: str,
         pipelines: Mapping[str, Pipeline],
         commits: Commits | None = None,
-        outlets: Mapping[str, Outlet] | None = None,
+        outlets: Mapping[str, Sink] | None = None,
     ) -> None:
         assert program.statements is not None
-        self.program, self._commits, self._outlets = program, commits, dict(outlets or {})
+        self.program, self._commits = program, commits
+        self._deliveries = {name: Delivery(name, sink, commits) for name, sink in (outlets or {}).items()}
         self.flow = Flow(program.statements, program.times, zone, program.zones)
         self._texts = {part.name: fingerprint(part, program.streams) for part in program.statements.parts}
         written = program.statements.streams
@@ -106,13 +101,13 @@ class Running:
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
         if given.beyond:
             structlog.get_logger("rollup").warning("whole numbers that do not fit are null", numbers=dict(given.beyond))
-        self._commit(replace(self._saved, states=states, source=source, given=given.streams))
+        self._commit(replace(self._saved, states=states, source=source, given=given.streams), engine)
         self._deliver(engine)
         return given
 
     def remark(self, source: Mapping[str, Any]) -> None:
         """Change nothing but the marks, in a commit of its own between two batches."""
-        self._commit(replace(self._saved, source=source, given={}))
+        self._commit(replace(self._saved, source=source, given={}), None)
 
     def lost(self, stream: str, query: str) -> bool:
         """Whether the last batch of a stream was one of another query: its checkpoint is gone."""
@@ -121,13 +116,20 @@ class Running:
     def restart(self, stream: str) -> None:
         """A stream comes again from its start, as after the loss of its checkpoint: so do the statements."""
         structlog.get_logger("rollup").warning(
-            "the checkpoint is lost, the stream comes again from its start: statements begin anew with it",
+            "the checkpoint is lost, the stream comes again from its start: statements begin anew with it, and sinks pass "
+            "over the rows that they have",
             stream=stream,
         )
-        self._saved = replace(self._saved, states={}, source={})
+        self._saved = replace(self._saved, states={}, source={}, given={}, outputs={})
 
-    def _commit(self, saved: Saved) -> None:
+    def _commit(self, saved: Saved, engine: ColumnEngine | None) -> None:
         saved = replace(saved, number=self._saved.number + 1)
+        if engine is not None:
+            saved = replace(
+                saved,
+                outputs={**saved.outputs, **self._counted(saved, engine)},
+                sinks={name: delivery.entered(self._saved) for name, delivery in self._deliveries.items()},
+            )
         if self._commits is not None:
             self._commits.write(saved)
         self._saved, self._delivered = saved, False
@@ -138,14 +140,25 @@ class Running:
         for pipeline in self._fed:
             rows = saved.given.get(pipeline.aggregation.stream)
             if rows is not None and rows.num_rows:
-                feed(engine, pipeline, rows, saved.id, saved.number)
+                upto = saved.outputs.get(pipeline.aggregation.stream, Held(rows.num_rows)).rows
+                feed(engine, pipeline, rows, saved.id, saved.number, upto)
                 point("statements.fed")
-        for name, outlet in self._outlets.items():
-            rows = saved.given.get(name)
-            if rows is not None and rows.num_rows:
-                outlet.write(rows.drop_columns([RECEIVED]), saved.id, saved.number)
-                point("statements.sink")
+        for delivery in self._deliveries.values():
+            delivery.bring(saved, engine)
         self._delivered = True
+
+    def _counted(self, saved: Saved, engine: ColumnEngine) -> dict[str, Held]:
+        """How many rows there are now of the streams that go on somewhere."""
+        found = dict[str, Held]()
+        for name in {*self._deliveries, *(pipeline.aggregation.stream for pipeline in self._fed)}:
+            before, rows = saved.outputs.get(name, Held(0)), saved.given.get(name)
+            if rows is None:
+                found[name] = before
+            elif name in self._deliveries:
+                found[name] = before.after(rows.drop_columns([RECEIVED]), engine)
+            else:
+                found[name] = Held(before.rows + rows.num_rows)
+        return found
 
     def _say_changed(self, found: Saved, places: Mapping[str, str]) -> None:
         """Say which statements the app no longer has, with whose states they go, and which begin behind the others."""
@@ -199,15 +212,18 @@ def _shared(part: Part) -> set[str]:
     return {name for name, stream in stores.items() if stream.table is not None}
 
 
-def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int) -> None:
-    """Rows of a stream that statements give, as one batch of an aggregation; nothing if it has that batch already."""
+def feed(engine: ColumnEngine, pipeline: Pipeline, rows: pa.Table, query: str, number: int, upto: int) -> None:
+    """Rows of a stream that statements give, as one batch of an aggregation; `upto` are those of the stream so far, of which
+    the aggregation takes what it lacks."""
     stream = pipeline.aggregation.stream
     mark = pipeline.source.get(stream)
-    if done(mark, query, number):
+    has = int(mark["rows"]) if mark is not None and mark["query"] == query else 0
+    if has >= upto:
         return
+    rows = rows.slice(max(0, has - (upto - rows.num_rows)))
     base = arrivals(mark)
     batch = rows.append_column(ARRIVAL, pa.array(range(base, base + rows.num_rows), pa.int64()))
-    after = {"query": query, "batch": number, "arrivals": base + rows.num_rows}
+    after = {"query": query, "batch": number, "arrivals": base + rows.num_rows, "rows": upto}
     with engine.tables({"given": batch}):
         pipeline.advance(
             [pipeline.partials.fold(engine, "given")],

@@ -7,6 +7,8 @@ A record stands beside those of the rollups and is read and checked by the same 
                 `format`, and `texts`, the fingerprints of all components, also of those that have no state yet
     content     an Arrow stream, or packed scalars
 
+Among those of no component are `outputs`, how many rows each stream has been given in all, and `sinks`, where rows go to.
+
 What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
 next start: the record comes first, sinks after it, and the next record only when all sinks have what this one gave.
 """
@@ -26,6 +28,7 @@ from rollup.core.errors import StoreError
 from rollup.core.packing import pack, unpack
 from rollup.engine.state import NODES, State, packed, unpacked
 from rollup.plan.app import StreamDef
+from rollup.sinks.base import Held
 from rollup.statements.compiled import Part
 from rollup.statements.flow import States
 from rollup.stores.faults import point
@@ -34,10 +37,10 @@ FOLDER = "_statements"
 """Where the commits are, beside those of aggregations."""
 FILES = "__files"
 """Among the scalars of a component's state: the files of its shards, which the record names."""
-FORMAT = 3
+FORMAT = 4
 """How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
-_FORMAT = "format"
+_FORMAT, _OUTPUTS, _SINKS = "format", "outputs", "sinks"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
 
@@ -46,7 +49,8 @@ class Saved:
     """A commit: its number from 1, the states, the marks of the input by stream, and the rows that streams were given.
 
     `texts` are the fingerprints of the components, of which some have no state yet; `id` tells this line of commits from another
-    that begins at 1.
+    that begins at 1. `outputs` are the rows that streams with sinks were given in all, those of this commit with them;
+    `sinks` the place of each sink, and the row that it began with.
     """
 
     number: int = 0
@@ -55,6 +59,8 @@ class Saved:
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
     given: Mapping[str, pa.Table] = field(default_factory=dict[str, pa.Table])
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    outputs: Mapping[str, Held] = field(default_factory=dict[str, Held])
+    sinks: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
 
 
 def homes(saved: Saved, texts: Mapping[str, str]) -> dict[str, str]:
@@ -145,6 +151,8 @@ def rows_of(saved: Saved) -> pa.Table:
         ("", _ID, saved.id.encode()),
         ("", _FORMAT, b"%d" % FORMAT),
         ("", _TEXTS, pack(_packed(dict(saved.texts)))),
+        ("", _OUTPUTS, pack(_packed({name: [held.rows, held.digest] for name, held in saved.outputs.items()}))),
+        ("", _SINKS, pack(_packed({name: list(one) for name, one in saved.sinks.items()}))),
     ]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
@@ -160,10 +168,11 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
 
     >>> saved_in(pa.table({"component": [""], "name": ["format"], "content": [b"0"]}))
     Traceback (most recent call last):
-    ValueError: it is of format 0, and this version of rollup reads 3
+    ValueError: it is of format 0, and this version of rollup reads 4
     """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
+    outputs, sinks = dict[str, Held](), dict[str, tuple[str, int]]()
     kept = [(row["component"], row["name"], row["content"]) for row in rows.to_pylist()]
     format = next((int(content) for _, name, content in kept if name == _FORMAT), 1)
     if format != FORMAT:
@@ -175,6 +184,10 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
             id = content.decode()
         elif name == _TEXTS:
             texts |= _unpacked(unpack(content))
+        elif name == _OUTPUTS:
+            outputs = {stream: Held(*held) for stream, held in _unpacked(unpack(content)).items()}
+        elif name == _SINKS:
+            sinks = {stream: (one[0], one[1]) for stream, one in _unpacked(unpack(content)).items()}
         elif name == _GIVEN:
             given[component] = unpack(content)
         elif name == _SCALARS:
@@ -183,7 +196,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
         else:
             tables.setdefault(component, {})[name.removeprefix(_TABLE)] = unpack(content)
     states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
-    return Saved(number, id, states, source or {}, given, texts)
+    return Saved(number, id, states, source or {}, given, texts, outputs, sinks)
 
 
 def _files(states: States) -> dict[str, list[str]]:
