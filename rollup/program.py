@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -37,9 +38,12 @@ class Derivation:
     target: str
     query: exp.Select
 
-    def statement(self, relation: str, copies: Sequence[int] = (0,), scale: int = 1) -> str:
-        """The SQL of the events that `relation` has of the source; for `copies` and `scale` see `Program.numbered`."""
-        query = self.query.copy()
+    def statement(self, relation: str, copies: Sequence[int] = (0,), scale: int = 1, passed: Sequence[str] = ()) -> str:
+        """The SQL of the events that `relation` has of the source; for `copies` and `scale` see `Program.numbered`.
+
+        `passed` are columns of the relation that they have beside those of every relation.
+        """
+        query = self.query.select(*passed)
         query.set("from_", exp.From(this=exp.to_table(relation, quoted=True)))
         if scale > 1:
             query.set("expressions", [_copied(node, copies, scale) for node in query.expressions])
@@ -75,6 +79,8 @@ class Declaration:
     text: str
     zone: str | None = None
     lateness: Lateness = UNSAID
+    heard: tuple[str, ...] = ()
+    """The streams that the statements of the whole app read, where the text is what tasks need of it."""
 
     def program(self) -> Program:
         """The app, compiled; see `compile_app`."""
@@ -137,6 +143,18 @@ class Program:
     def zones(self) -> Mapping[str, str]:
         """By stream, the zone that it declares or has from those that feed it; others have the configuration's."""
         return _zones(self.streams, self.derivations)
+
+    @cached_property
+    def clocked(self) -> frozenset[str]:
+        """The streams whose events must say their time: those that statements read, and those that give these theirs.
+
+        An event that another one causes has the time of its cause, unless its stream has a time of its own.
+        """
+        found, times = set(self.rollups.heard), self.times
+        for derivation in reversed(self.derivations):
+            if derivation.target in found and derivation.target not in times:
+                found.add(derivation.source)
+        return frozenset(found)
 
     def fed_by(self, stream: str) -> tuple[Derivation, ...]:
         """The derivations that events of a stream go through, in order."""
@@ -252,7 +270,8 @@ def _compiled(declaration: Declaration) -> Program:
         _check_answers(app, statements.reads)
         _check_sinks(parts.sinks, statements)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
-    rollups = replace(declaration, text=parts.rollups)
+    heard = declaration.heard if statements is None else tuple(sorted(statements.reads & streams.keys()))
+    rollups = replace(declaration, text=parts.rollups, heard=heard)
     made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
     _ = statements is not None and made.times
     return made

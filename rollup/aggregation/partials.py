@@ -13,28 +13,19 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.aggregation.event_times import EVENTS_OF, EventTime, over
 from rollup.aggregation.seams import in_order
 from rollup.core import buckets
-from rollup.core.calendar import normal_zone, offset_ms
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
-from rollup.core.errors import TimeError
 from rollup.core.untyped import pc
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation, Clock
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.plan.expressions import ranked
 
 FIRST, LAST, STEP = "__first", "__last", "__step"
 BUCKET, BUCKET_ZONE = "__bucket", "__bucket_zone"
 """An event's bucket and zone, under names that no attribute may have; a partial row has them as AGG_TIMESTAMP and so on."""
 _PLACES = (BUCKET, BUCKET_ZONE)
-EVENTS_OF = "__events"
-"""Stands for the relation of events in a tree."""
-_STAMP = (
-    r"\s*(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*"
-    r"(Z|z|[+-]\d{2}(?::?\d{2})?|[A-Za-z]+(?:/[\w+-]+)+)?\s*"
-)
-_YEARS = (-62135596800000, 253402300799999)
-"""Years 1 to 9999: what every store and client can show."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +33,13 @@ class Partials:
     """How events of one stream become partial rows of one aggregation."""
 
     aggregation: Aggregation
+
+    @cached_property
+    def time(self) -> EventTime:
+        """How it reads the time of its events."""
+        found = self.aggregation
+        time = exp.column("__received") if found.time is None else found.time
+        return EventTime(found.clock, time, found.zone, found.filter)
 
     def schema(self) -> pa.Schema:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""
@@ -52,7 +50,7 @@ class Partials:
 
         Exact sums are longs where all of them fit, as nearly always, and wide otherwise; the cascade takes both.
         """
-        with engine.tables(self._zones(engine, events)):
+        with engine.tables(self.time.zones(engine, events)):
             rows = engine.run(self._sql("fold", events)).cast(self.schema())
         return in_order(self._narrow(rows))
 
@@ -71,18 +69,13 @@ class Partials:
         """
         names = [_suspected(number) for number in range(suspects.num_columns)]
         tables = {"__steps": steps, "__suspects": suspects.rename_columns(names)}
-        with engine.tables({**self._zones(engine, events), **tables}):
+        with engine.tables({**self.time.zones(engine, events), **tables}):
             found = engine.run(self._sql("bucket step" if len(names) == len(_PLACES) else "step", events))
         return found.cast(self.schema().append(pa.field(STEP, pa.int64())))
 
     def hold_all(self, rows: pa.Table, events: int) -> bool:
-        """Whether partial rows count so many events: then none was refused, and `refused` need not look for any."""
+        """Whether partial rows count so many events: then it refused none."""
         return self.aggregation.filter is None and (pc.sum(rows[EVENTS]).as_py() or 0) == events
-
-    def refused(self, engine: ColumnEngine, events: str) -> pa.Table:
-        """The events whose time cannot be read: `__arrival`, `reason` and `raw` (JSON of the event)."""
-        with engine.tables(self._zones(engine, events)):
-            return engine.run(self._sql("refused", events))
 
     @property
     def sql(self) -> str:
@@ -98,13 +91,8 @@ class Partials:
                 "fold": self._folded,
                 "step": self._stepped,
                 "bucket step": self._bucket_stepped,
-                "refused": self._refused,
             }
-            tree = made[which]()
-            for table in tree.find_all(exp.Table):
-                if table.name == EVENTS_OF:
-                    table.set("this", exp.to_identifier(events, quoted=True))
-            known = self._made[which, events] = to_sql(tree)
+            known = self._made[which, events] = to_sql(over(made[which](), events))
         return known
 
     @cached_property
@@ -133,69 +121,25 @@ class Partials:
         stepped.append("joins", steps)
         return self._grouped(stepped, exp.column(STEP))
 
-    def _refused(self) -> exp.Select:
-        valid = self._valid(exp.column("__ts"))
-        reason = (
-            "the time is null" if self.aggregation.clock is not Clock.STRING else "the time is null or no timestamp"
-        )
-        raw = exp.alias_(exp.func("TO_JSON", exp.column("__e")), "raw")
-        query = exp.select("__arrival", exp.Literal.string(reason).as_("reason"), raw).from_(self._read.subquery("__e"))
-        return query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false())))
-
     @property
     def _timed(self) -> exp.Select:
         """Events with their bucket and zone; those whose time cannot be read are left out."""
-        zone = exp.column("__zone") if self._zoned else exp.Literal.string(self.aggregation.zone)
+        zone = exp.column("__zone") if self.aggregation.own_zones else exp.Literal.string(self.aggregation.zone)
         begin = buckets.start(exp.column("__ts"), self.aggregation.root, zone)
         query = exp.select("*", begin.as_(BUCKET), zone.as_(BUCKET_ZONE))
-        return query.from_(self._read.subquery("__e")).where(self._valid(exp.column("__ts")))
-
-    @property
-    def _zoned(self) -> bool:
-        return self.aggregation.own_zones
-
-    @staticmethod
-    def _valid(time: exp.Expr) -> exp.Expr:
-        return exp.Between(this=time, low=exp.Literal.number(_YEARS[0]), high=exp.Literal.number(_YEARS[1]))
-
-    @property
-    def _read(self) -> exp.Select:
-        """Events that pass the filter, with `__ts` and, for text, `__zone`."""
-        aggregation = self.aggregation
-        if aggregation.clock is Clock.STRING:
-            query = self._read_text()
-        else:
-            time = exp.column("__received") if aggregation.time is None else aggregation.time
-            query = exp.select("*", exp.alias_(time.copy(), "__ts")).from_(EVENTS_OF)
-        return query if aggregation.filter is None else query.where(aggregation.filter.copy())
-
-    def _read_text(self) -> exp.Select:
-        """Text is taken apart by one pattern; its zone is looked up among those of the batch, normalised in Python."""
-        text = self.aggregation.time
-        assert text is not None
-        # 'hh:mm:ss.fff' is 12 characters: more digits are cut off, not rounded, so none can move into the next second.
-        wall = buckets.build(
-            "EPOCH_MS(TRY_CAST(REPLACE(REGEXP_EXTRACT(:x, :p, 1) || ' ' || COALESCE(NULLIF(LEFT(REGEXP_EXTRACT(:x, :p, 2), 12), ''), '00:00'), ',', '.') AS TIMESTAMP))",
-            x=text,
-            p=exp.Literal.string(f"^{_STAMP}$"),
-        )
-        fixed = "__offset"
-        instant = f"CASE WHEN {fixed} IS NOT NULL THEN __wall - {fixed} WHEN __zone IS NOT NULL THEN {to_sql(buckets.instant(exp.column('__wall'), exp.column('__zone')))} END"
-        walls = exp.select("*", wall.as_("__wall"), _raw_zone(text).as_("__raw")).from_(EVENTS_OF)
-        return (
-            exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb")
-            .from_(walls.subquery("w"))
-            .join("__zones", using="__raw", join_type="left")
-        )
+        return query.from_(self.time.read.subquery("__e")).where(self.time.valid(exp.column("__ts")))
 
     def _grouped(self, timed: exp.Select, *extra: exp.Column) -> exp.Select:
         aggregation = self.aggregation
-        zone = exp.column(BUCKET_ZONE) if self._zoned else exp.Literal.string(aggregation.zone)
+        zone = exp.column(BUCKET_ZONE) if self.aggregation.own_zones else exp.Literal.string(aggregation.zone)
         place = [exp.column(BUCKET).as_(TIMESTAMP, quoted=True), zone.as_(ZONE, quoted=True)]
         keys = [exp.alias_(key.expression.copy(), key.name, quoted=True) for key in aggregation.keys]
         values = [exp.alias_(value.prepare.copy(), value.name, quoted=True) for value in aggregation.values]
         span = [exp.Min(this=exp.column("__arrival")).as_(FIRST), exp.Max(this=exp.column("__arrival")).as_(LAST)]
-        names = [BUCKET, *([BUCKET_ZONE] if self._zoned else [])]  # one zone for all need not be compared
+        names = [
+            BUCKET,
+            *([BUCKET_ZONE] if self.aggregation.own_zones else []),
+        ]  # one zone for all need not be compared
         groups = [
             *map(exp.column, names),
             *(ranked(key.expression.copy(), key.type) for key in aggregation.keys),
@@ -203,13 +147,6 @@ class Partials:
         ]
         query = exp.select(*place, *keys, *values, *span, *(node.copy() for node in extra))
         return query.from_(timed.subquery("__t")).group_by(*groups)
-
-    def _zones(self, engine: ColumnEngine, events: str) -> dict[str, pa.Table]:
-        if self.aggregation.clock is not Clock.STRING:
-            return {}
-        assert self.aggregation.time is not None
-        query = exp.select(_raw_zone(self.aggregation.time).as_("__raw")).distinct().from_(exp.to_table(events))
-        return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.aggregation.zone)}
 
 
 def _of(table: str, name: str) -> exp.Column:
@@ -219,26 +156,3 @@ def _of(table: str, name: str) -> exp.Column:
 def _suspected(number: int) -> str:
     """A column of the suspects, under a name that no attribute may have."""
     return f"__suspect_{number}"
-
-
-def _raw_zone(text: exp.Expr) -> exp.Expr:
-    return buckets.build("REGEXP_EXTRACT(:x, :p, 3)", x=text, p=exp.Literal.string(f"^{_STAMP}$"))
-
-
-def _zone_table(raw: list[str | None], default: str) -> pa.Table:
-    """What each spelling of a zone in a batch stands for; unknown ones get null, and their events are refused."""
-    rows: list[tuple[str | None, str | None, int | None]] = []
-    for spelling in raw:
-        try:
-            name = normal_zone(spelling or default)
-        except TimeError:
-            name = None
-        rows.append((spelling, name, None if name is None else offset_ms(name)))
-    columns = list(zip(*rows, strict=True)) or [(), (), ()]
-    return pa.table(
-        {
-            "__raw": pa.array(columns[0], pa.string()),
-            "__zone": pa.array(columns[1], pa.string()),
-            "__offset": pa.array(columns[2], pa.int64()),
-        }
-    )

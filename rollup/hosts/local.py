@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from rollup.core.calendar import GMT
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import QueryError, RollupError
 from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.running import Running
-from rollup.hosts.walk import Walk
+from rollup.hosts.walk import Reached, Walk
 from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
-from rollup.program import PASSED, Program, compile_app
+from rollup.program import Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
 from rollup.retrieval.requests import Requests
 from rollup.statements.committed.commits import Commits
-from rollup.statements.flow import RECEIVED
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """The events of a batch that reach a stream, in order of arrival, and what aggregations make of them."""
+
+    stream: str
+    rows: pa.Table
+    folded: Mapping[str, pa.Table]
+
 
 StoreFactory = Callable[[Aggregation, ColumnEngine], Store]
 
@@ -44,7 +53,6 @@ class LocalHost:
         program: Program,
         store: StoreFactory = MemoryStore,
         commits: Commits | None = None,
-        zone: str = GMT,
     ) -> None:
         self.program = program
         self.engine = ColumnEngine(threads=2)
@@ -59,7 +67,7 @@ class LocalHost:
             pipeline.start()
         self.statements: Running | None = None
         if program.statements is not None:
-            self.statements = Running(program, zone, self.pipelines, commits)
+            self.statements = Running(program, self.pipelines, commits)
             self.statements.start(self.engine)
 
     @classmethod
@@ -84,37 +92,38 @@ class LocalHost:
     def process(self, stream: str, events: pa.Table) -> None:
         """One batch of a stream: its attributes, `__arrival` and `__received`."""
         with self.engine.tables({"__batch": events}):
-            views = self.walk.views(stream, "__batch")
-            batches = {
-                name: events if view == "__batch" else self.engine.run(f"FROM {view} ORDER BY __arrival")
-                for name, view in views.items()
-            }
-        self.emitted += [(name, rows.drop_columns(list(PASSED))) for name, rows in batches.items() if name != stream]
+            batches = [self._batch(each) for each in self.walk.along(stream, "__batch", events=events.num_rows)]
+        self.emitted += [(each.stream, _shown(each.rows)) for each in batches if each.stream != stream]
         prepared = self._state(self.statements, batches) if self.statements is not None else ()
-        for name, batch in batches.items():
-            for pipeline in self.pipelines.values():
-                if pipeline.aggregation.stream == name and pipeline.aggregation.name not in prepared:
-                    self._advance(pipeline, batch)
+        for batch in batches:
+            for name in batch.folded.keys() - prepared:
+                self.pipelines[name].commit(self._prepare(name, batch))
             for join in self.program.joins:
-                if join.source.stream == name:
+                if join.source.stream == batch.stream:
                     aggregation = self.program.aggregations[join.retrieval.aggregation]
-                    self._ask(Requests.of(join, self.program.streams[name], aggregation), batch)
+                    self._ask(Requests.of(join, self.program.streams[batch.stream], aggregation), batch.rows)
 
-    def _state(self, running: Running, batches: Mapping[str, pa.Table]) -> Collection[str]:
+    def _batch(self, reached: Reached) -> _Batch:
+        refused = [] if reached.refused is None else reached.refused.to_pylist()
+        self.dead += [{"stream": reached.stream, **row} for row in refused]
+        rows = self.engine.run(f"FROM {reached.view} ORDER BY __arrival")
+        return _Batch(reached.stream, rows, reached.folded)
+
+    def _state(self, running: Running, batches: Sequence[_Batch]) -> Collection[str]:
         """One batch through the statements; the aggregations that were advanced because statements read what they close."""
         reads, prepared = running.told, dict[str, Prepared]()
-        for name in dict.fromkeys(reads.values()):
-            pipeline = self.pipelines[name]
-            if pipeline.aggregation.stream in batches:
-                prepared[name] = self._prepare(pipeline, batches[pipeline.aggregation.stream])
+        for batch in batches:
+            for name in dict.fromkeys(reads.values()):
+                if name in batch.folded:
+                    prepared[name] = self._prepare(name, batch)
         closed = [
             event
             for name, made in prepared.items()
             for event in closed_events(self.engine, self.pipelines[name], made, reads)
         ]
-        own = {name: rows for name, rows in batches.items() if name in running.flow.statements.reads}
+        own = {batch.stream: batch.rows for batch in batches if batch.stream in running.flow.statements.reads}
         given = running.advance(self.engine, [*running.flow.arrived(self.program.streams, own), *closed], {})
-        self.emitted += [(name, rows.drop_columns([RECEIVED])) for name, rows in given.streams.items() if rows.num_rows]
+        self.emitted += [(name, _shown(rows)) for name, rows in given.streams.items() if rows.num_rows]
         self.dead += [
             {"stream": event.stream, "reason": reason, "raw": repr(event.values)} for event, reason in given.refused
         ]
@@ -152,16 +161,11 @@ class LocalHost:
             self.dead.append({"stream": stream, "reason": reason, "raw": repr(row)})
         return reason is None
 
-    def _advance(self, pipeline: Pipeline, batch: pa.Table) -> None:
-        pipeline.commit(self._prepare(pipeline, batch))
-
-    def _prepare(self, pipeline: Pipeline, batch: pa.Table) -> Prepared:
-        with self.engine.tables({"batch": batch}):
-            found = self.walk.folded(pipeline.partials, "batch", batch.num_rows)
-            refused = [] if found.refused is None else found.refused.to_pylist()
-            self.dead += [{"stream": pipeline.aggregation.stream, **row} for row in refused]
+    def _prepare(self, name: str, batch: _Batch) -> Prepared:
+        pipeline = self.pipelines[name]
+        with self.engine.tables({"batch": batch.rows}):
             return pipeline.prepare(
-                [found.rows],
+                [batch.folded[name]],
                 lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],
                 {},
             )
@@ -181,3 +185,8 @@ class LocalHost:
             found = store.snapshot().answer(request, request=batch.slice(index, 1))
             if found.num_rows:
                 self.emitted.append((requests.join.target, found))
+
+
+def _shown(rows: pa.Table) -> pa.Table:
+    """Rows without the columns that are ours."""
+    return rows.drop_columns([name for name in rows.column_names if name.startswith("__")])

@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollup.core.calendar import parse_timestamp
-from rollup.core.errors import TimeError
+from rollup.aggregation.event_times import AT
 from rollup.engine.state import State
 from rollup.plan.app import StreamDef
 from rollup.statements.compiled import Statements
@@ -40,14 +39,10 @@ class Given:
 
 
 class Flow:
-    """The statements of an app at work. `times` has for a stream the attribute that is its events' time, if it has one;
-    texts of times without a zone are in that of `zones`, by stream, or else in `zone`."""
+    """The statements of an app at work."""
 
-    def __init__(
-        self, statements: Statements, times: Mapping[str, str], zone: str, zones: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, statements: Statements) -> None:
         self.statements = statements
-        self._times, self._zone, self._zones = times, zone, zones or {}
 
     def step(self, states: States, events: Sequence[Event]) -> tuple[States, Given]:
         """One batch in order of arrival: the states after it, and what it gave."""
@@ -66,43 +61,18 @@ class Flow:
         return after, Given(self._tables(made), tuple(refused), beyond)
 
     def arrived(self, streams: Mapping[str, StreamDef], tables: Mapping[str, pa.Table]) -> list[Event]:
-        """The rows of some streams, each in order of `__arrival`, as events; of what arrives at once the streams' order."""
+        """The rows of some streams, each in order of `__arrival`, as events at `__at`; of what arrives at once the streams' order."""
         found = [self._events(streams[name], rows, place) for place, (name, rows) in enumerate(tables.items())]
         return list(merge(*found, key=lambda event: event.key))
 
     def _events(self, stream: StreamDef, rows: pa.Table, place: int) -> list[Event]:
         """Columns that are missing are null: nobody asks for them."""
-        count, times = rows.num_rows, self._instants(stream, rows)
+        count = rows.num_rows
         columns = [
             rows[name].to_pylist() if name in rows.column_names else [None] * count for name in stream.attributes
         ]
-        found = zip(rows[ARRIVAL].to_pylist(), times, zip(*columns, strict=True), strict=True)
+        found = zip(rows[ARRIVAL].to_pylist(), rows[AT].to_pylist(), zip(*columns, strict=True), strict=True)
         return [Event((arrival, place), at, stream.name, row) for arrival, at, row in found]
-
-    def columns(self, streams: Mapping[str, StreamDef]) -> Mapping[str, tuple[str, ...]]:
-        """What must be brought of streams for their events: the columns that are needed, and the time."""
-        found = self.statements.needed(streams)
-        return {
-            name: tuple(dict.fromkeys((*columns, *([self._times[name]] if name in self._times else []))))
-            for name, columns in found.items()
-        }
-
-    def _instants(self, stream: StreamDef, rows: pa.Table) -> list[int]:
-        """Milliseconds since 1970; an event whose time cannot be read has that of its arrival."""
-        received = rows[RECEIVED].to_pylist()
-        name = self._times.get(stream.name)
-        if name is None:
-            return received
-        given, zone = rows[name].to_pylist(), self._zones.get(stream.name, self._zone)
-        return [self._instant(value, at, zone) for value, at in zip(given, received, strict=True)]
-
-    def _instant(self, value: Any, received: int, zone: str) -> int:
-        if isinstance(value, str):
-            try:
-                return parse_timestamp(value, zone)[0]
-            except TimeError:
-                return received
-        return received if value is None else int(value)
 
     def _tables(self, events: Sequence[Event]) -> Mapping[str, pa.Table]:
         rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in self.statements.streams}

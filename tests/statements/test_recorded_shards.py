@@ -25,7 +25,7 @@ def test_recorded_cases_that_have_keys_answer_in_shards(language: str, least: in
     assert running is not None
     divided = in_shards(running.flow.statements, 3, host.program.streams)
     assert sum(isinstance(part.component, Sharded) for part in divided.parts) >= least
-    running.flow = Flow(divided, host.program.times, "GMT")
+    running.flow = Flow(divided)
     for piece in cut(feed(cases), 1):
         host.send(FEED, [[row.get(name) for name in COLUMNS] for row in piece])
     for case in cases:
@@ -48,8 +48,8 @@ def test_recorded_statements_of_epl_that_have_keys_answer_in_shards() -> None:
                 continue
             divided += 1
             batches, streams = list(cut(each.events, 3)), {**whole.streams, **whole.statements.streams}
-            rows, refused = given(whole.statements, whole.times, batches, again=False)
-            shards = given(in_shards(other.statements, 3, streams), whole.times, batches, again=True)
+            rows, refused = given(whole.statements, batches, again=False)
+            shards = given(in_shards(other.statements, 3, streams), batches, again=True)
             assert (_alike(rows), refused) == (_alike(shards[0]), shards[1]), each.text
     assert divided >= 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,11 @@ APPS = {
 }
 
 
-def statements(app: str) -> tuple[Statements, Mapping[str, str]]:
-    """The statements of an app over the stream, and the attribute that is its time."""
+def statements(app: str) -> Statements:
+    """The statements of an app over the stream."""
     program = compile_app(STREAM + app)
     assert program.statements is not None
-    return program.statements, program.times
+    return program.statements
 
 
 def in_shards(found: Statements, shards: int, streams: Streams | None = None) -> Statements:
@@ -126,9 +126,9 @@ def events(seed: int, late: bool, count: int = 150) -> list[Event]:
     return found
 
 
-def given(found: Statements, times: Mapping[str, str], batches: Sequence[Sequence[Event]], again: bool) -> Any:
+def given(found: Statements, batches: Sequence[Sequence[Event]], again: bool) -> Any:
     """All rows of every stream, and how many events were refused; `again`: states are packed and read between batches."""
-    flow, states, rows, refused = Flow(found, times, "UTC"), {}, dict[str, list[Any]](), 0
+    flow, states, rows, refused = Flow(found), {}, dict[str, list[Any]](), 0
     for batch in batches:
         states, out = flow.step(states if not again else stored(states), batch)
         refused += len(out.refused)
@@ -155,11 +155,11 @@ def cut(found: Sequence[Event], seed: int) -> Iterator[Sequence[Event]]:
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("shards", [2, 5])
 def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool, shards: int) -> None:
-    found, times = statements(APPS[name])
+    found = statements(APPS[name])
     for seed in range(2):
         batches = list(cut(events(seed, late), seed))
-        whole, refused = given(found, times, batches, again=False)
-        divided, divided_refused = given(in_shards(statements(APPS[name])[0], shards), times, batches, again=True)
+        whole, refused = given(found, batches, again=False)
+        divided, divided_refused = given(in_shards(statements(APPS[name]), shards), batches, again=True)
         assert sum(map(len, whole.values())) > 10
         assert {each: Counter(rows) for each, rows in divided.items()} == {
             each: Counter(r) for each, r in whole.items()
@@ -169,10 +169,10 @@ def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool,
 
 @pytest.mark.parametrize("name", APPS)
 def test_shards_give_the_same_whatever_the_batches(name: str) -> None:
-    found, times = statements(APPS[name])
+    found = statements(APPS[name])
     every = events(5, late=False)
-    one, _ = given(in_shards(found, 3), times, [every], again=False)
-    many, _ = given(in_shards(statements(APPS[name])[0], 3), times, list(cut(every, 9)), again=True)
+    one, _ = given(in_shards(found, 3), [every], again=False)
+    many, _ = given(in_shards(statements(APPS[name]), 3), list(cut(every, 9)), again=True)
     assert {each: Counter(rows) for each, rows in many.items()} == {each: Counter(rows) for each, rows in one.items()}
 
 
@@ -267,14 +267,14 @@ ONE = {
 @pytest.mark.parametrize("name", ONE)
 def test_what_is_over_all_keys_is_not_divided_and_says_why(name: str) -> None:
     app, reason = ONE[name]
-    (part,) = statements(app)[0].parts
+    (part,) = statements(app).parts
     keys = part.component.described.keys
     assert (dict(keys.by), keys.reason) == ({}, reason)
 
 
 @pytest.mark.parametrize("name", APPS)
 def test_the_key_is_said(name: str) -> None:
-    (part,) = statements(APPS[name])[0].parts
+    (part,) = statements(APPS[name]).parts
     assert str(part.component.described.keys) == ("events as they come" if name == "rows of a time" else "k of S")
 
 
@@ -286,9 +286,9 @@ def test_a_shard_is_of_the_value_and_not_of_its_type() -> None:
 
 
 def test_states_of_another_number_of_shards_are_refused_with_the_way_back() -> None:
-    found, times = statements(EPL["groups that live for ever"])
+    found = statements(EPL["groups that live for ever"])
     divided = in_shards(found, 3)
-    states, _ = Flow(divided, times, "UTC").step({}, events(1, late=False, count=5))
+    states, _ = Flow(divided).step({}, events(1, late=False, count=5))
     (part,), (other,), (state,) = divided.parts, in_shards(found, 4).parts, states.values()
     refuse_other_shards(part.name, part.component, state, "/x")
     with pytest.raises(ConfigError, match=r"ran in 3 shards, and now would run in 4 shards.*"):
@@ -320,7 +320,7 @@ def _spec(app: str, folder: Path, batch: Sequence[Event]) -> StepSpec:
 
 @pytest.mark.parametrize("name", ["slices of UQL", "a sliding partition", "windows of time"])
 def test_shards_give_the_same_through_the_files_of_tasks(name: str, tmp_path: Path) -> None:
-    found, times = statements(APPS[name])
+    found = statements(APPS[name])
     (part,), batches = found.parts, list(cut(events(3, late=False), 3))
     steps = list[int]()
 
@@ -332,7 +332,7 @@ def test_shards_give_the_same_through_the_files_of_tasks(name: str, tmp_path: Pa
         return State({}, {"files": [file for _, file, _ in made]}), [taken_in(blob) for *_, blob in made]
 
     divided = replace(found, parts=(replace(part, component=Sharded.of(part.component, SHARED, 2, run)),))
-    whole, tasks = given(found, times, batches, again=False), given(divided, times, batches, again=False)
+    whole, tasks = given(found, batches, again=False), given(divided, batches, again=False)
     assert steps and {each: Counter(rows) for each, rows in tasks[0].items()} == {
         each: Counter(rows) for each, rows in whole[0].items()
     }

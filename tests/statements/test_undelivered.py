@@ -44,7 +44,7 @@ class Outlet:
 
 
 def running(folder: Path, outlet: Outlet, engine: ColumnEngine) -> Running:
-    found = Running(compile_app(APP), "GMT", {}, Commits(folder), {"Out": outlet})
+    found = Running(compile_app(APP), {}, Commits(folder), {"Out": outlet})
     found.start(engine)
     return found
 

@@ -42,7 +42,6 @@ class Running:
     def __init__(
         self,
         program: Program,
-        zone: str,
         pipelines: Mapping[str, Pipeline],
         commits: Commits | None = None,
         outlets: Mapping[str, Sink] | None = None,
@@ -50,7 +49,7 @@ class Running:
         assert program.statements is not None
         self.program, self._commits = program, commits
         self._deliveries = {name: Delivery(name, sink, commits) for name, sink in (outlets or {}).items()}
-        self.flow = Flow(program.statements, program.times, zone, program.zones)
+        self.flow = Flow(program.statements)
         self._texts = {part.name: fingerprint(part, program.streams) for part in program.statements.parts}
         written = program.statements.streams
         self.told = told(program)
@@ -86,7 +85,7 @@ class Running:
 
     def columns(self, streams: Mapping[str, StreamDef]) -> Mapping[str, tuple[str, ...]]:
         """The columns that a batch must bring of some streams."""
-        return self.flow.columns(streams)
+        return self.flow.statements.needed(streams)
 
     def advance(self, engine: ColumnEngine, events: Sequence[Event], source: Mapping[str, Any]) -> Given:
         """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements.

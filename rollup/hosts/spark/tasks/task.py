@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import gc
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from sqlglot import exp
 
+from rollup.aggregation.event_times import AT
 from rollup.aggregation.partials import Partials
 from rollup.checkpoint.inputs import Input, held, rest
 from rollup.core.columns import ColumnEngine
@@ -32,7 +33,6 @@ from rollup.plan.aggregation import column
 from rollup.program import PASSED, Declaration
 from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.content.damage import PASSING
-from rollup.sources.content.records import quoted
 from rollup.sources.kafka import BY_OFFSET, COPIES
 from rollup.sources.registry import source
 
@@ -57,6 +57,8 @@ class TaskSpec:
     """The columns of streams whose events statements take, in the driver."""
     taken: Input = field(default_factory=dict[str, Any])
     """What of the batch is passed over, see `rollup.checkpoint.inputs`."""
+    latest: int | None = None
+    """The latest time that an event of the batch may have."""
     keep: bool = False
     """Whether events that had to be parsed are left in the exchange, for `look_again`."""
 
@@ -141,29 +143,30 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
     if part.looked is not None and part.looked.num_rows and not spec.refold:
         yield Kind.LOOKED, spec.stream, part.looked
     if spec.keep and part.parsed and spec.exchange is not None:
-        names = ", ".join(map(quoted, (*worker.program.streams[spec.stream].attributes, "__arrival", "__received")))
-        yield Kind.KEPT, spec.stream, worker.engine.run(f"SELECT {names} FROM {part.view}")
-    views = worker.views(spec.stream, part.view)
-    for name, partials, view in worker.fed(views):
-        if spec.only is not None and name not in spec.only:
-            continue
-        if spec.refold:
-            if name in spec.refold:
+        names = (*worker.program.streams[spec.stream].attributes, *PASSED)
+        yield Kind.KEPT, spec.stream, _columns(worker, part.view, names)
+    wanted = () if spec.refold else spec.only
+    for reached in worker.along(spec.stream, part.view, wanted, part.rows, spec.latest):
+        stream, view = reached.stream, reached.view
+        for name, rows in reached.folded.items():
+            yield Kind.PARTIALS, name, _shared(spec, worker, worker.partials[name], rows)
+        for name in spec.refold:
+            if (partials := worker.partials[name]).aggregation.stream == stream:
                 again = _second_look(spec, worker, partials, part, view)
                 yield Kind.PARTIALS, name, _shared(spec, worker, partials, again)
+        if spec.refold:
             continue
-        found = worker.folded(partials, view, part.rows if view == part.view else None)
-        yield Kind.PARTIALS, name, _shared(spec, worker, partials, found.rows)
-        if found.refused is not None and found.refused.num_rows:
+        if reached.refused is not None:
             scale = worker.program.scale(spec.stream)
-            yield Kind.DEAD, name, _letters(worker.engine, part, partials.aggregation.stream, found.refused, scale)
-    for stream in spec.forwards if not spec.refold else ():
-        if stream in views:
-            yield Kind.EVENTS, stream, worker.engine.run(f"SELECT * FROM {views[stream]}")
-    for stream, names in spec.rows.items() if not spec.refold else ():
-        if stream in views:
-            asked = exp.select(*map(column, (*names, *PASSED))).from_(exp.to_table(views[stream], quoted=True))
-            yield Kind.ROWS, stream, worker.engine.run(asked)
+            yield Kind.DEAD, stream, _letters(worker.engine, part, stream, reached.refused, scale)
+        if stream in spec.forwards:
+            yield Kind.EVENTS, stream, _columns(worker, view, (*worker.program.streams[stream].attributes, *PASSED))
+        if stream in spec.rows:
+            yield Kind.ROWS, stream, _columns(worker, view, (*spec.rows[stream], "__arrival", AT))
+
+
+def _columns(worker: Walk, view: str, names: Iterable[str]) -> pa.Table:
+    return worker.engine.run(exp.select(*map(column, names)).from_(exp.to_table(view, quoted=True)))
 
 
 def _second_look(spec: TaskSpec, worker: Walk, partials: Partials, part: Part, view: str) -> pa.Table:

@@ -1,0 +1,208 @@
+"""The time of an event: how it is read of a long or a text, when an event has none that can be, and why.
+
+A record that is no event for one reader of a stream is none for all of them (`rollup.hosts.walk`). So what cannot be is
+said here once, for aggregations and for statements: a time that is missing, that no calendar has, or that lies too far
+ahead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+from sqlglot import exp
+
+from rollup.core import buckets
+from rollup.core.calendar import normal_zone, offset_ms
+from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import to_sql
+from rollup.core.errors import TimeError
+from rollup.plan.options import Clock
+
+EVENTS_OF = "__events"
+"""Stands for the relation of events in a tree."""
+AT = "__at"
+"""The column of the time of an event, ms since 1970, for whoever takes events one by one."""
+_STAMP = (
+    r"\s*(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*"
+    r"(Z|z|[+-]\d{2}(?::?\d{2})?|[A-Za-z]+(?:/[\w+-]+)+)?\s*"
+)
+FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
+"""Years 1 to 9999: what every store and client can show."""
+_LATEST = "rollup_latest"
+"""The variable of an engine that holds the latest time an event of a batch may have."""
+_MICROSECONDS, _NANOSECONDS = 1_000, 1_000_000
+_PLAUSIBLE = (315_532_800_000, 4_102_444_800_000)
+"""1980 to 2100: a number that is such a time in another unit is probably one."""
+AHEAD = "the time lies further ahead than `[late] ahead` allows"
+"""The reason of an event that another batch might take."""
+
+
+@dataclass(frozen=True)
+class EventTime:
+    """How one reader of a stream reads the time of its events; `filter` are those it takes at all."""
+
+    clock: Clock
+    time: exp.Expr
+    zone: str
+    filter: exp.Expr | None = None
+
+    @property
+    def zoned(self) -> bool:
+        """Whether an event has a zone of its own."""
+        return self.clock is Clock.STRING
+
+    @property
+    def read(self) -> exp.Select:
+        """The events that pass the filter, with `__ts` and, for text, `__zone`."""
+        if self.zoned:
+            query = self._read_text()
+        else:
+            query = exp.select("*", exp.alias_(self.time.copy(), "__ts")).from_(EVENTS_OF)
+        return query if self.filter is None else query.where(self.filter.copy())
+
+    @staticmethod
+    def valid(time: exp.Expr) -> exp.Expr:
+        """Whether a time can be."""
+        latest = exp.func("COALESCE", _variable(), exp.Literal.number(LAST_YEAR))
+        return exp.Between(this=time, low=exp.Literal.number(FIRST_YEAR), high=latest)
+
+    def zones(self, engine: ColumnEngine, events: str) -> dict[str, pa.Table]:
+        """What `read` needs beside the events: the zones of their texts."""
+        if not self.zoned:
+            return {}
+        query = exp.select(_raw_zone(self.time).as_("__raw")).distinct().from_(exp.to_table(events, quoted=True))
+        return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.zone)}
+
+    def refused(self, engine: ColumnEngine, events: str) -> pa.Table:
+        """The events of a relation whose time cannot be: `__arrival` and `reason`."""
+        with engine.tables(self.zones(engine, events)):
+            return engine.run(over(self._refused, events))
+
+    def timed(self, engine: ColumnEngine, events: str, made: str) -> None:
+        """Make a relation of the events of another, all of which it takes, with their time: `__at`."""
+        if self.zoned:
+            columns = exp.select("* EXCLUDE (__ts, __zone)", "__ts AS __at", dialect="duckdb")
+            query, kind = (
+                columns.from_(self.read.subquery("__e")),
+                "TABLE",
+            )  # a view would outlive the zones of its texts
+        else:
+            query, kind = exp.select("*", exp.alias_(self.time.copy(), AT)).from_(EVENTS_OF), "VIEW"
+        with engine.tables(self.zones(engine, events)):
+            engine.connection.execute(f"CREATE OR REPLACE TEMP {kind} {made} AS {to_sql(over(query, events))}")
+
+    @cached_property
+    def _refused(self) -> exp.Select:
+        valid = self.valid(exp.column("__ts"))
+        query = exp.select("__arrival", self._reason.as_("reason")).from_(self.read.subquery("__e"))
+        return query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false())))
+
+    @property
+    def _reason(self) -> exp.Expr:
+        """Why a time cannot be, in words; a number that is a time in another unit is said to be one."""
+        if self.zoned:
+            unread = exp.If(this=exp.column("__ts").is_(exp.null()), true=exp.Literal.string(_NO_TIMESTAMP))
+            reasons = [exp.If(this=self.time.copy().is_(exp.null()), true=exp.Literal.string(_NULL)), unread]
+        else:
+            reasons = [exp.If(this=exp.column("__ts").is_(exp.null()), true=exp.Literal.string(_NULL))]
+        for unit, size in (("nanoseconds", _NANOSECONDS), ("microseconds", _MICROSECONDS)):
+            low, high = (bound * size for bound in _PLAUSIBLE)
+            inside = exp.Between(this=exp.column("__ts"), low=exp.Literal.number(low), high=exp.Literal.number(high))
+            outside = exp.Not(this=_between(FIRST_YEAR, LAST_YEAR))
+            reasons.append(exp.If(this=exp.and_(inside, outside), true=exp.Literal.string(_unit(unit, size))))
+        reasons.append(exp.If(this=exp.Not(this=_between(FIRST_YEAR, LAST_YEAR)), true=exp.Literal.string(_BEYOND)))
+        return exp.Case(ifs=reasons, default=exp.Literal.string(AHEAD))
+
+    def _read_text(self) -> exp.Select:
+        """Text is taken apart by one pattern; its zone is looked up among those of the batch, normalised in Python."""
+        # 'hh:mm:ss.fff' is 12 characters: more digits are cut off, not rounded, so none can move into the next second.
+        wall = buckets.build(
+            "EPOCH_MS(TRY_CAST(REPLACE(REGEXP_EXTRACT(:x, :p, 1) || ' ' || COALESCE(NULLIF(LEFT(REGEXP_EXTRACT(:x, :p, 2), 12), ''), '00:00'), ',', '.') AS TIMESTAMP))",
+            x=self.time,
+            p=exp.Literal.string(f"^{_STAMP}$"),
+        )
+        fixed = "__offset"
+        instant = f"CASE WHEN {fixed} IS NOT NULL THEN __wall - {fixed} WHEN __zone IS NOT NULL THEN {to_sql(buckets.instant(exp.column('__wall'), exp.column('__zone')))} END"
+        walls = exp.select("*", wall.as_("__wall"), _raw_zone(self.time).as_("__raw")).from_(EVENTS_OF)
+        return (
+            exp.select("* EXCLUDE (__raw, __wall, __offset)", f"{instant} AS __ts", dialect="duckdb")
+            .from_(walls.subquery("w"))
+            .join("__zones", using="__raw", join_type="left")
+        )
+
+
+_NULL = "the time is null"
+_NO_TIMESTAMP = "the time is no timestamp"
+_BEYOND = "the time is outside of the years 1 to 9999"
+
+
+def _unit(unit: str, size: int) -> str:
+    return f"{_BEYOND}: it is probably in {unit}, and times are milliseconds (select ts / {size}L as ts)"
+
+
+def over(query: exp.Select, events: str) -> exp.Select:
+    """A query over `__events` as one over another relation."""
+    query = query.copy()
+    for table in query.find_all(exp.Table):
+        if table.name == EVENTS_OF:
+            table.set("this", exp.to_identifier(events, quoted=True))
+    return query
+
+
+def set_latest(engine: ColumnEngine, latest: int | None) -> None:
+    """From now on, the latest time that an event may have in an engine; None: the end of the year 9999."""
+    engine.connection.execute(f"SET VARIABLE {_LATEST} = {'NULL' if latest is None else int(latest)}")
+
+
+def letters_of(engine: ColumnEngine, events: str, refused: pa.Table, names: Iterable[str]) -> pa.Table:
+    """Refused events with the record itself: `__arrival`, `reason`, and `raw`, the JSON of some attributes."""
+    record = exp.Struct(
+        expressions=[
+            exp.PropertyEQ(this=exp.to_identifier(name, quoted=True), expression=_quoted("__e", name)) for name in names
+        ]
+    )
+    query = (
+        exp.select("r.__arrival", "r.reason", exp.alias_(exp.func("TO_JSON", record), "raw"))
+        .from_(exp.to_table("__refused").as_("r"))
+        .join(exp.to_table(events, quoted=True).as_("__e"), using="__arrival")
+        .order_by("__arrival")
+    )
+    return engine.run(query, __refused=refused)
+
+
+def _quoted(table: str, name: str) -> exp.Column:
+    return exp.column(exp.to_identifier(name, quoted=True), table=table)
+
+
+def _between(low: int, high: int) -> exp.Expr:
+    return exp.Between(this=exp.column("__ts"), low=exp.Literal.number(low), high=exp.Literal.number(high))
+
+
+def _variable() -> exp.Expr:
+    return exp.Anonymous(this="GETVARIABLE", expressions=[exp.Literal.string(_LATEST)])
+
+
+def _raw_zone(text: exp.Expr) -> exp.Expr:
+    return buckets.build("REGEXP_EXTRACT(:x, :p, 3)", x=text, p=exp.Literal.string(f"^{_STAMP}$"))
+
+
+def _zone_table(raw: list[str | None], default: str) -> pa.Table:
+    """What each spelling of a zone in a batch stands for; unknown ones get null, and their events are refused."""
+    rows: list[tuple[str | None, str | None, int | None]] = []
+    for spelling in raw:
+        try:
+            name = normal_zone(spelling or default)
+        except TimeError:
+            name = None
+        rows.append((spelling, name, None if name is None else offset_ms(name)))
+    columns = list(zip(*rows, strict=True)) or [(), (), ()]
+    return pa.table(
+        {
+            "__raw": pa.array(columns[0], pa.string()),
+            "__zone": pa.array(columns[1], pa.string()),
+            "__offset": pa.array(columns[2], pa.int64()),
+        }
+    )
