@@ -26,7 +26,7 @@ ENGINE = ColumnEngine(threads=1)
 def running(folder: Path, out: str = "out") -> Running:
     """The statements, taken up from their last commit."""
     sink = FileSink({"path": str(folder / out), "name": "Out"})
-    found = Running(compile_app(APP), "GMT", {}, Commits(folder / "commits"), {"Out": sink})
+    found = Running(compile_app(APP), {}, Commits(folder / "commits"), {"Out": sink})
     found.start(ENGINE)
     return found
 
@@ -112,7 +112,7 @@ def test_other_rows_in_the_place_of_those_that_a_sink_has_are_refused(tmp_path: 
 
 def test_a_delta_table_says_what_it_has_also_behind_what_others_do_to_it(tmp_path: Path) -> None:
     sink = DeltaSink({"path": str(tmp_path / "out"), "name": "Out"})
-    job = Running(compile_app(APP), "GMT", {}, Commits(tmp_path / "commits"), {"Out": sink})
+    job = Running(compile_app(APP), {}, Commits(tmp_path / "commits"), {"Out": sink})
     job.start(ENGINE)
     send(job, range(1, 3), range(3, 5))
     from deltalake import DeltaTable
