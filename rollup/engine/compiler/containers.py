@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import struct
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from sortedcontainers import SortedList
@@ -68,6 +68,36 @@ class Rows:
         return iter(self._rows.values())
 
 
+class SortedDoubles:
+    """Doubles in ascending order, what is no number behind all others."""
+
+    __slots__ = ("_numbers",)
+
+    def __init__(self) -> None:
+        self._numbers: Any = SortedList()
+
+    def add(self, value: float) -> None:
+        """One double more."""
+        self._numbers.add(order(value))
+
+    def discard(self, value: float) -> None:
+        """One double less, if it is there."""
+        self._numbers.discard(order(value))
+
+    def update(self, values: Iterable[float]) -> None:
+        """Several doubles more."""
+        self._numbers.update(map(order, values))
+
+    def __getitem__(self, index: int) -> float:
+        return _double(self._numbers[index])
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __iter__(self) -> Iterator[float]:
+        return map(_double, self._numbers)
+
+
 class Heap(list[Any]):
     """Tuples, of which the least comes first."""
 
@@ -102,7 +132,7 @@ def first_value(kind: Type) -> Callable[[], Any]:
         case HeapOf():
             return Heap
         case SortedOf():
-            return SortedList
+            return SortedDoubles if kind.of is FLOAT else SortedList
         case TableOf():
             return Table
         case ColumnsOf():
@@ -115,13 +145,18 @@ def first_value(kind: Type) -> Callable[[], Any]:
 
 
 def order(value: float) -> int:
-    """A whole number; these stand in the order of doubles.
+    """A whole number; these stand in the order of doubles, that of what is no number last.
 
-    >>> order(-1.5) < order(0.0) == order(-0.0) < order(1e-300)
+    >>> order(-1.5) < order(0.0) == order(-0.0) < order(1e-300) < order(float("inf")) < order(-float("nan"))
     True
     """
-    (bits,) = struct.unpack("<q", struct.pack("<d", value + 0.0))
-    return bits ^ (bits >> 63) & (2**63 - 1)
+    found = bits(value)
+    return found ^ (found >> 63) & (2**63 - 1)
+
+
+def _double(number: int) -> float:
+    """The double at a place of that order."""
+    return struct.unpack("<d", struct.pack("<q", number ^ (number >> 63) & (2**63 - 1)))[0]
 
 
 def bits(value: float) -> int:

@@ -158,9 +158,9 @@ def _len(f: Emitter, held: Value) -> Value:
 
 
 def _order(f: Emitter, a: Value) -> Value:
-    """Whole numbers in the order of doubles; -0.0 is as 0.0."""
-    bits = f.builder.bitcast(f.builder.fadd(f.cast(f.number(a), FLOAT).parts[0], ir.Constant(F64, 0.0)), I64)
-    return _value(INT, f.builder.xor(bits, f.builder.and_(f.builder.ashr(bits, int_(63)), int_(_WITHOUT_SIGN))))
+    """Whole numbers in the order of doubles."""
+    found = _bits(f, a).parts[0]
+    return _value(INT, f.builder.xor(found, f.builder.and_(f.builder.ashr(found, int_(63)), int_(_WITHOUT_SIGN))))
 
 
 def _bits(f: Emitter, a: Value) -> Value:
@@ -400,9 +400,9 @@ def _found(f: Emitter, held: Value, key: Value) -> Any:
 
 
 def iterate(f: Emitter, held: Value, way: str, body: Callable[[Value], None]) -> None:
-    """A loop over a container; of a map over its keys, `values` or `items`."""
+    """A loop over a container; `way`: of a list `enumerate`, of a map its `keys`, `values` or `items`."""
     kind, base = held.type, held.parts[0]
-    if isinstance(kind, ListOf) and not way:
+    if isinstance(kind, ListOf) and way in ("", "enumerate"):
         first, last = int_(0), 2
     elif isinstance(kind, QueueOf) and not way:
         first, last = f.load(base, 16), 3
@@ -432,7 +432,8 @@ def iterate(f: Emitter, held: Value, way: str, body: Callable[[Value], None]) ->
 def _turn(f: Emitter, held: Value, at: Any, way: str) -> Value:
     kind, base = held.type, held.parts[0]
     if isinstance(kind, ListOf):
-        return f.get(_element(f, held, at), 0, kind.item)
+        item = f.get(_element(f, held, at), 0, kind.item)
+        return _value(Tuple((INT, item.type)), at, *item.parts) if way else item
     if isinstance(kind, QueueOf):
         found = f.load(_slot(f, base, at))
         f.skip_unless(f.builder.icmp_signed("!=", found, int_(0)))

@@ -281,12 +281,18 @@ class _Translating(Emitter):
 
     def _do_For(self, node: ast.For) -> None:
         """A loop over a container as it is when each item's turn comes."""
-        call = node.iter if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Attribute) else None
-        way = call.func.attr if call is not None and isinstance(call.func, ast.Attribute) else ""
-        held = self.value(
-            call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else node.iter
-        )
-        operations.iterate(self, held, way, lambda value: (self._store(node.target, value), self._block(node.body))[1])
+        held, way = node.iter, ""
+        match node.iter:
+            case ast.Call(ast.Attribute(held, way), []) | ast.Call(ast.Name("enumerate" as way), [held]):
+                pass
+            case _:
+                pass
+
+        def body(value: Value) -> None:
+            self._store(node.target, value)
+            self._block(node.body)
+
+        operations.iterate(self, self.value(held), way, body)
 
     def value(self, node: ast.expr) -> Value:
         """An expression."""

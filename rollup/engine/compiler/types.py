@@ -355,6 +355,8 @@ def type_of(text: str | ast.expr, names: Mapping[str, Type] | None = None) -> Ty
 
 def _generic(name: str, items: tuple[Type, ...]) -> Type:
     first = items[0]
+    if name in ("Heap", "Table") and isinstance(first, Tuple):
+        items = first.items
     inside = [each for each in items if isinstance(each, Container)]
     if inside:
         raise SubsetError(f"{name}: a container holds no container ({inside[0]}); put it into a struct")

@@ -1,0 +1,151 @@
+"""Selections of plans become operators that make rows: plain, one a group, one a row of a group, or one in all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rollup.engine.compiler.types import BOOL, FLOAT, INT, Reference, SortedOf, Struct, Type
+from rollup.engine.expressions import Expr
+from rollup.engine.folding import AggregateCall
+from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, test, type_of_value
+from rollup.engine.programs.lowering.linking import Linker
+from rollup.engine.programs.lowering.unsupported import NotLowered
+from rollup.engine.programs.operators import grouping
+from rollup.engine.rows.plans import Select
+from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.types import Kind
+
+Emit = Callable[[str, Sequence[str]], Sequence[str]]
+"""Lines that hand on a row, of the text of its sign and those of its values."""
+_STARTS: Mapping[str, Type] = {"0": INT, "0.0": FLOAT, "False": BOOL}
+_SORTED = "sorted_list()"
+_ROW = {0: "row"}
+
+
+def selection(linker: Linker, plan: Select, name: str, row: Reference, emit: Emit) -> str:
+    """The operator that makes the rows of a statement. Raises NotLowered."""
+    if len(plan.levels) > 1:
+        raise NotLowered("groups", "several levels")
+    if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
+        raise NotLowered("groups", "a rollup")
+    made = _Selection(linker, plan, name, row, emit).operator()
+    if plan.where is None:
+        return made
+    passes = test(linker, f"{name}_passes", [plan.where], _ROW, "row")
+    ports = {"test": [passes], **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")}}
+    return linker.operator(grouping.Where, f"{name}_where", ports=ports)
+
+
+class _Selection:
+    """The lowering of one selection."""
+
+    def __init__(self, linker: Linker, plan: Select, name: str, row: Reference, emit: Emit) -> None:
+        self._linker, self._plan, self._name, self._row, self._emit = linker, plan, name, row, emit
+        level = plan.levels[0] if plan.levels else None
+        self._keys: Sequence[Expr] = plan.grouping.dimensions if plan.grouping else level.keys if level else ()
+        self._calls: Sequence[AggregateCall] = plan.grouping.calls if plan.grouping else level.calls if level else ()
+
+    def operator(self) -> str:
+        """The operator with all that its ports call."""
+        plan, name, leaving = self._plan, self._name, {"leaving": self._plan.makes_what_leaves}
+        if plan.grouping is None and not plan.levels:
+            return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
+        fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
+        group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
+        self._linker.structs[group.name] = group
+        slots, values = self._aggregates(group)
+        types = {"Group": Reference(group.name), "Row": self._row, "Key": key_type(self._keys)}
+        ports = {
+            "accumulate": [f"{name}_accumulate"],
+            "retract": [f"{name}_retract"],
+            "new_group": [f"{name}_new_group"],
+        }
+        if plan.total:
+            ports["emit"] = [self._emitting("group", slots, values)]
+            self._linker.function(f"{name}_new_group", "", [f"return {group.name}()"])
+            return self._linker.operator(grouping.Total, name, leaving, types, ports)
+        ports |= {"key": [f"{name}_key"], "key_of": [f"{name}_key_of"]}
+        self._keyed(group.name)
+        if plan.grouping is None:
+            ports["emit"] = [self._emitting("row, group", slots, values)]
+            return self._linker.operator(grouping.RowPerRow, name, leaving, types, ports)
+        ports["emit"] = [self._emitting("group", [*(f"group.k{i}" for i in range(len(self._keys))), *slots], values)]
+        return self._linker.operator(grouping.RowPerGroup, name, leaving, types, ports)
+
+    def _emitting(self, arguments: str, slots: Sequence[str], values: Sequence[str] = ()) -> str:
+        """The function that makes a row and hands it on, if it fulfils the condition."""
+        shown: Projection = self._plan.projection
+        exprs = [*((shown.having,) if shown.having is not None else ()), *shown.columns]
+
+        def end(texts: list[str]) -> Sequence[str]:
+            if shown.having is None:
+                return self._emit("sign", texts)
+            return [f"if {texts[0]} is True:", *(f"    {line}" for line in self._emit("sign", texts[1:]))]
+
+        return expressions(self._linker, f"{self._name}_emit", f"{arguments}, sign", exprs, _ROW, end, slots, values)
+
+    def _keyed(self, group: str) -> None:
+        """The key of a row, that of a group, and a new group."""
+        key = lambda values: [f"return {key_text(values)}"]  # noqa: E731
+        new = lambda values: [f"return {group}({', '.join(values)})"]  # noqa: E731
+        expressions(self._linker, f"{self._name}_key", "row", self._keys, _ROW, key)
+        expressions(self._linker, f"{self._name}_new_group", "row", self._keys, _ROW, new)
+        self._linker.function(f"{self._name}_key_of", "group", key([f"group.k{i}" for i in range(len(self._keys))]))
+
+    def _aggregates(self, group: Struct) -> tuple[list[str], list[str]]:
+        """How rows enter and leave; the names of the values, and the lines that compute them."""
+        accumulated, retracted, values = list[_Change](), list[_Change](), list[str]()
+        for i, call in enumerate(self._calls):
+            slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
+            for slot, start in call.aggregate.slots.items():
+                group.fields[f"a{i}_{slot}"] = self._slot(call, start)
+            texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
+            accumulated.append((call, call.aggregate.enter.format(**texts)))
+            retracted.append((call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts)))
+            value = call.aggregate.value.format(**slots)
+            whole = bool(call.args) and type_of_value(call.args[0].type) is INT
+            values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
+        self._changing("accumulate", accumulated)
+        self._changing("retract", retracted)
+        return [f"v{i}" for i in range(len(self._calls))], values
+
+    @staticmethod
+    def _slot(call: AggregateCall, start: str) -> Type:
+        """The type of a slot of a group."""
+        if call.distinct or call.where is not None or call.aggregate.objects:
+            raise NotLowered("aggregate", f"{call.aggregate.name} with more than arguments")
+        kinds = [type_of_value(each.type) for each in call.args]
+        if any(each.type.kind is Kind.LONG for each in call.args) and call.aggregate.beyond is not None:
+            raise NotLowered("aggregate", f"{call.aggregate.name} of longs, which may go beyond 64 bits")
+        if start == _SORTED and kinds[0] in (INT, FLOAT):
+            return SortedOf(kinds[0])
+        if start == "0" and FLOAT in kinds and call.aggregate.name in ("sum", "avg"):
+            return FLOAT
+        if start == "None" and kinds:
+            return kinds[0].optional
+        if start not in _STARTS:
+            raise NotLowered("aggregate", call.aggregate.name)
+        return _STARTS[start]
+
+    def _changing(self, name: str, changes: Sequence[_Change]) -> None:
+        """The function by which rows enter groups, or leave them."""
+        arguments = [each for call, _ in changes for each in call.args]
+
+        def end(texts: list[str]) -> list[str]:
+            lines, at = list[str](), 0
+            for i, (call, text) in enumerate(changes):
+                names = [f"x{i}_{n}" for n in range(len(call.args))]
+                lines += [f"{each} = {value}" for each, value in zip(names, texts[at : at + len(names)], strict=True)]
+                at += len(names)
+                steps = [each.strip() for each in text.split(";")]
+                known = " and ".join(f"{each} is not None" for each in names)
+                lines += (
+                    [f"if {known}:", *(f"    {each}" for each in steps)] if known and call.aggregate.skips else steps
+                )
+            return lines
+
+        expressions(self._linker, f"{self._name}_{name}", "group, row", arguments, _ROW, end)
+
+
+_Change = tuple[AggregateCall, str]
+"""An aggregate call, and the lines by which a value enters or leaves."""

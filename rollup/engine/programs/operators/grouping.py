@@ -1,0 +1,217 @@
+"""What rows a change of the input makes: a row a row, one in all, or one a group."""
+
+from __future__ import annotations
+
+from rollup.engine.programs.operators.base import Group, Key, List, Map, Operator, Row, port
+
+
+class Select(Operator):
+    """Makes the rows of a statement. `leaving`: rows that leave are made, too."""
+
+    leaving: bool
+
+    def insert(self, row: Row) -> None:
+        """A row has come into the window."""
+
+    def remove(self, row: Row) -> None:
+        """A row has left the window."""
+
+    def flush(self) -> None:
+        """The change is over."""
+
+
+class Where(Operator):
+    """A condition between the window and what is made of its rows."""
+
+    @port
+    def test(self, row: Row) -> bool:
+        """Whether the condition is true."""
+        ...
+
+    @port
+    def emit_insert(self, row: Row) -> None: ...
+
+    @port
+    def emit_remove(self, row: Row) -> None: ...
+
+    @port
+    def emit_flush(self) -> None: ...
+
+    def insert(self, row: Row) -> None:
+        if self.test(row):
+            self.emit_insert(row)
+
+    def remove(self, row: Row) -> None:
+        if self.test(row):
+            self.emit_remove(row)
+
+    def flush(self) -> None:
+        self.emit_flush()
+
+
+class PlainRows(Select):
+    """A row for a row, without aggregates."""
+
+    @port
+    def emit(self, row: Row, sign: int) -> None: ...
+
+    def insert(self, row: Row) -> None:
+        self.emit(row, 1)
+
+    def remove(self, row: Row) -> None:
+        if self.leaving:
+            self.emit(row, -1)
+
+
+class Grouped(Select):
+    """Groups by key, with the aggregates of each."""
+
+    groups: Map[Key, Group]
+
+    @port
+    def key(self, row: Row) -> Key: ...
+
+    @port
+    def key_of(self, group: Group) -> Key: ...
+
+    @port
+    def new_group(self, row: Row) -> Group: ...
+
+    @port
+    def accumulate(self, group: Group, row: Row) -> None: ...
+
+    @port
+    def retract(self, group: Group, row: Row) -> None: ...
+
+    def entered(self, row: Row) -> Group:
+        """The group that a row comes into."""
+        key = self.key(row)
+        g = self.groups.get(key)
+        if g is None:
+            g = self.new_group(row)
+            self.groups[key] = g
+        g.rows += 1
+        return g
+
+    def left(self, row: Row) -> Group:
+        """The group that a row leaves."""
+        g = self.groups.get(self.key(row))
+        g.rows -= 1
+        return g
+
+    def release(self, group: Group) -> None:
+        """A group without rows is gone."""
+        if group.rows == 0 and self.key_of(group) in self.groups:
+            del self.groups[self.key_of(group)]
+
+
+class RowPerGroup(Grouped):
+    """A row for each group that a change touches: the values after the change, and those before it."""
+
+    touched: List[Group]
+    change: int
+
+    @port
+    def emit(self, group: Group, sign: int) -> None: ...
+
+    def touch(self, group: Group) -> None:
+        """A group is about to change."""
+        if group.mark != self.change + 1:
+            group.mark = self.change + 1
+            self.touched.append(group)
+            if self.leaving:
+                self.emit(group, -1)
+
+    def insert(self, row: Row) -> None:
+        g = self.entered(row)
+        self.touch(g)
+        self.accumulate(g, row)
+
+    def remove(self, row: Row) -> None:
+        g = self.left(row)
+        self.touch(g)
+        self.retract(g, row)
+
+    def flush(self) -> None:
+        self.change += 1
+        for g in self.touched:
+            self.emit(g, 1)
+            self.release(g)
+        self.touched.clear()
+
+
+class RowPerRow(Grouped):
+    """A row for a row, with the values of its group after the whole change."""
+
+    inserted: List[Row]
+    inserted_groups: List[Group]
+    removed: List[Row]
+    removed_groups: List[Group]
+
+    @port
+    def emit(self, row: Row, group: Group, sign: int) -> None: ...
+
+    def insert(self, row: Row) -> None:
+        g = self.entered(row)
+        self.accumulate(g, row)
+        self.inserted.append(row)
+        self.inserted_groups.append(g)
+
+    def remove(self, row: Row) -> None:
+        g = self.left(row)
+        self.retract(g, row)
+        self.removed.append(row)
+        self.removed_groups.append(g)
+
+    def flush(self) -> None:
+        for i, row in enumerate(self.inserted):
+            self.emit(row, self.inserted_groups[i], 1)
+        for i, row in enumerate(self.removed):
+            if self.leaving:
+                self.emit(row, self.removed_groups[i], -1)
+            self.release(self.removed_groups[i])
+        self.inserted.clear()
+        self.inserted_groups.clear()
+        self.removed.clear()
+        self.removed_groups.clear()
+
+
+class Total(Select):
+    """One row in all: the values after a change, and those before it."""
+
+    group: Group
+    changing: bool
+
+    @port
+    def new_group(self) -> Group: ...
+
+    @port
+    def accumulate(self, group: Group, row: Row) -> None: ...
+
+    @port
+    def retract(self, group: Group, row: Row) -> None: ...
+
+    @port
+    def emit(self, group: Group, sign: int) -> None: ...
+
+    def touch(self) -> None:
+        """The group is about to change."""
+        if self.group is None:
+            self.group = self.new_group()
+        if not self.changing:
+            self.changing = True
+            if self.leaving:
+                self.emit(self.group, -1)
+
+    def insert(self, row: Row) -> None:
+        self.touch()
+        self.accumulate(self.group, row)
+
+    def remove(self, row: Row) -> None:
+        self.touch()
+        self.retract(self.group, row)
+
+    def flush(self) -> None:
+        if self.changing:
+            self.changing = False
+            self.emit(self.group, 1)

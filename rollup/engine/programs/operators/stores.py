@@ -1,0 +1,148 @@
+"""Named windows, the indexes that find their rows, and what events do to them."""
+
+from __future__ import annotations
+
+from rollup.engine.programs.operators.base import Bucket, Key, List, Map, Operator, Row, port, s
+
+
+class NamedWindow(Operator):
+    """Stands behind the window of the store. Listeners are told at once, statements that follow when the event is through."""
+
+    inserted: List[Row]
+    removed: List[Row]
+
+    @port
+    def index_insert(self, row: Row) -> None: ...
+
+    @port
+    def index_remove(self, row: Row) -> None: ...
+
+    @port
+    def emit(self, row: Row, sign: int) -> None: ...
+
+    @port
+    def follow_insert(self, row: Row) -> None: ...
+
+    @port
+    def follow_remove(self, row: Row) -> None: ...
+
+    @port
+    def follow_flush(self) -> None: ...
+
+    def insert(self, row: Row) -> None:
+        """A row has come into the window."""
+        self.index_insert(row)
+        self.inserted.append(row)
+        self.emit(row, 1)
+
+    def remove(self, row: Row) -> None:
+        """A row has left the window, or was taken out."""
+        self.index_remove(row)
+        self.removed.append(row)
+        self.emit(row, -1)
+
+    def tell(self) -> None:
+        """The event is through: statements that follow hear of all that it has changed as one change."""
+        if self.inserted or self.removed:
+            s.place += 1
+            for row in self.inserted:
+                self.follow_insert(row)
+            for row in self.removed:
+                self.follow_remove(row)
+            self.inserted.clear()
+            self.removed.clear()
+            self.follow_flush()
+
+
+class Index(Operator):
+    """The rows of a store by some of their fields."""
+
+    rows: Map[Key, Bucket]
+
+    @port
+    def key(self, row: Row) -> Key: ...
+
+    def insert(self, row: Row) -> None:
+        """A row has come into the store."""
+        key = self.key(row)
+        b = self.rows.get(key)
+        if b is None:
+            b = Bucket()
+            self.rows[key] = b
+        b.rows.append(row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left the store."""
+        key = self.key(row)
+        b = self.rows.get(key)
+        b.rows.remove(row)
+        if len(b.rows) == 0:
+            del self.rows[key]
+
+
+class Merge(Operator):
+    """An event finds rows of a store; for each of them, or for none, actions are noted, which then happen as one change."""
+
+    gone_as_new: bool
+    found: List[Row]
+    inserting: List[Row]
+    updated: List[Row]
+    removing: List[Row]
+    replaced: List[Row]
+
+    @port
+    def find(self, row: Row) -> None: ...
+
+    @port
+    def matched(self, row: Row, found: Row) -> None: ...
+
+    @port
+    def unmatched(self, row: Row) -> None: ...
+
+    @port
+    def window_insert(self, row: Row) -> None: ...
+
+    @port
+    def window_remove(self, row: Row) -> None: ...
+
+    @port
+    def store_remove(self, row: Row) -> None: ...
+
+    @port
+    def emit(self, row: Row, sign: int) -> None: ...
+
+    def act(self, row: Row) -> None:
+        """One event."""
+        self.find(row)
+        for w in self.found:
+            self.matched(row, w)
+        if not self.found:
+            self.unmatched(row)
+        self.found.clear()
+        self.take_out()
+        for w in self.inserting:
+            self.window_insert(w)
+            self.emit(w, 1)
+        for w in self.updated:
+            self.window_insert(w)
+            self.emit(w, 1)
+        for w in self.removing:
+            if self.gone_as_new:
+                self.emit(w, 1)
+            else:
+                self.emit(w, -1)
+        for w in self.replaced:
+            self.emit(w, -1)
+        self.inserting.clear()
+        self.updated.clear()
+        self.removing.clear()
+        self.replaced.clear()
+
+    def take_out(self) -> None:
+        """The rows that leave the store, and those that others take the place of."""
+        for w in self.removing:
+            self.window_remove(w)
+            self.store_remove(w)
+        for w in self.replaced:
+            self.window_remove(w)
+            self.store_remove(w)

@@ -1,0 +1,186 @@
+"""Windows. A row goes in by `insert`; the ports say what the window does of it: rows that come before those that leave."""
+
+from __future__ import annotations
+
+from rollup.engine.programs.operators.base import (
+    FOREVER,
+    Heap,
+    Key,
+    Map,
+    Operator,
+    Queue,
+    Row,
+    Rows,
+    Stamped,
+    port,
+    s,
+)
+
+
+class Window(Operator):
+    """The rows that are kept."""
+
+    @port
+    def emit_insert(self, row: Row) -> None:
+        """A row has come into the window."""
+
+    @port
+    def emit_remove(self, row: Row) -> None:
+        """A row has left the window."""
+
+    def insert(self, row: Row) -> None:
+        """A row comes."""
+
+    def remove(self, row: Row) -> None:
+        """A row is taken out, by a statement: the window does not say so itself."""
+
+    def due(self) -> int:
+        """When the clock changes the window."""
+        return FOREVER
+
+    def on_timer(self) -> None:
+        """That instant has come."""
+
+
+class Unwindowed(Window):
+    """No window: rows come, and are not kept."""
+
+    def insert(self, row: Row) -> None:
+        self.emit_insert(row)
+
+
+class KeepAll(Window):
+    """Every row, for ever."""
+
+    rows: Rows[Row]
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(row)
+        self.emit_insert(row)
+
+    def remove(self, row: Row) -> None:
+        self.rows.remove(row)
+
+
+class Length(KeepAll):
+    """The last `size` rows; the oldest leaves with the arrival that is one too many."""
+
+    size: int
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(row)
+        self.emit_insert(row)
+        if len(self.rows) > self.size:
+            self.emit_remove(self.rows.popleft())
+
+
+class FirstLength(KeepAll):
+    """The first `size` rows; later ones are not seen until one of these is taken out."""
+
+    size: int
+
+    def insert(self, row: Row) -> None:
+        if len(self.rows) < self.size:
+            self.rows.append(row)
+            self.emit_insert(row)
+
+
+class TimeAccumulating(KeepAll):
+    """Rows until none has arrived for `span`; then all leave together."""
+
+    span: int
+    last: int
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(row)
+        self.last = s.now
+        self.emit_insert(row)
+
+    def due(self) -> int:
+        return self.last + self.span if self.rows else FOREVER
+
+    def on_timer(self) -> None:
+        while self.rows:
+            self.emit_remove(self.rows.popleft())
+
+
+class Time(Window):
+    """The rows of the last `span`: a row leaves at its arrival + span."""
+
+    span: int
+    rows: Queue[Stamped]
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(Stamped(s.now, row))
+        self.emit_insert(row)
+
+    def due(self) -> int:
+        return self.rows.first().time + self.span if self.rows else FOREVER
+
+    def on_timer(self) -> None:
+        limit = s.now - self.span
+        while self.rows and self.rows.first().time <= limit:
+            self.emit_remove(self.rows.popleft().row)
+
+
+class LengthBatch(Window):
+    """Rows in batches of `size`; with a batch the one before leaves."""
+
+    size: int
+    rows: Queue[Row]
+    before: Queue[Row]
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(row)
+        if len(self.rows) == self.size:
+            for each in self.rows:
+                self.emit_insert(each)
+            while self.before:
+                self.emit_remove(self.before.popleft())
+            while self.rows:
+                self.before.append(self.rows.popleft())
+
+
+class Unique(Window):
+    """The newest row of each key, which makes the one before leave."""
+
+    rows: Map[Key, Row]
+
+    @port
+    def key(self, row: Row) -> Key:
+        """The key of a row."""
+
+    def insert(self, row: Row) -> None:
+        key = self.key(row)
+        old = self.rows.get(key)
+        self.rows[key] = row
+        self.emit_insert(row)
+        if old is not None:
+            self.emit_remove(old)
+
+    def remove(self, row: Row) -> None:
+        del self.rows[self.key(row)]
+
+
+class Sort(Window):
+    """The `size` rows that stand first by a number; of equal ones the oldest leaves."""
+
+    size: int
+    rows: Heap[tuple[int, int, Row]]
+    count: int
+
+    @port
+    def rank(self, row: Row) -> int:
+        """A whole number that is the greater, the further in front the row stands."""
+        ...
+
+    def insert(self, row: Row) -> None:
+        self.count += 1
+        self.emit_insert(row)
+        rank = self.rank(row)
+        if len(self.rows) == self.size and rank < self.rows[0][0]:
+            self.emit_remove(row)
+        else:
+            self.rows.push((rank, self.count, row))
+            if len(self.rows) > self.size:
+                self.emit_remove(self.rows.pop()[2])

@@ -1,0 +1,1 @@
+"""Programs at work: batches, the clock, outputs and state, in either mode."""

@@ -1,0 +1,80 @@
+"""A program at work: batches go in, deliveries come out, and the state moves from one mode to the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from rollup.core.garbage import uncollected
+from rollup.engine.compiler.compiled import Compiled
+from rollup.engine.compiler.interpreted import Interpreted
+from rollup.engine.compiler.state import Tables, restore, save
+from rollup.engine.programs.lowering.components import Program
+
+Mode = Literal["interpreted", "compiled", "checked"]
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What a statement tells its listeners at once: the rows that come and those that leave."""
+
+    statement: str
+    at: int
+    inserted: Sequence[tuple[Any, ...]]
+    removed: Sequence[tuple[Any, ...]]
+
+
+class Running:
+    """A program with a state, in one mode; `checked` is the compiled mode's checked build."""
+
+    def __init__(self, program: Program, mode: Mode = "interpreted", start: int = 0) -> None:
+        self.program, self.mode = program, mode
+        source = program.source
+        self._at_work = Interpreted(source) if mode == "interpreted" else Compiled(source, mode == "checked")
+        for name, value in program.constants.items():
+            if name in source.layout.state.fields:
+                self._at_work.set(name, value)
+        self._at_work.set("now", start)
+
+    def send(self, stream: str, columns: Sequence[pa.Array], at: pa.Array) -> None:
+        """Events of a stream, each at its instant; the clock goes there before the event."""
+        name, _ = self.program.streams[stream]
+        self._at_work.feed(f"input_{name}", [*columns, at])
+        with uncollected():
+            self._at_work.call(f"run_{name}", 0, len(at))
+
+    def advance(self, to: int) -> None:
+        """The clock goes on through every instant that is due."""
+        self._at_work.call("advance", to)
+
+    def taken(self) -> Mapping[str, Sequence[pa.Array]]:
+        """What statements have made since the last time, column by column: instant, delivery, sign, values."""
+        return {statement: self._at_work.take(field) for statement, field in self.program.outputs.items()}
+
+    def deliveries(self) -> Iterator[Delivery]:
+        """The same as deliveries, statement by statement."""
+        for statement, columns in self.taken().items():
+            rows = zip(*(each.to_pylist() for each in columns), strict=True)
+            for _, some in groupby(rows, itemgetter(1)):
+                found = list(some)
+                inserted, removed = ([row[3:] for row in found if row[2] == sign] for sign in (1, -1))
+                yield Delivery(statement, found[0][0], inserted, removed)
+
+    def save(self) -> Tables:
+        """The state, between two batches."""
+        return save(self._at_work)
+
+    def moved(self, mode: Mode) -> Running:
+        """The program with its state in another mode, or in the same one anew."""
+        made = Running(self.program, mode)
+        made.restore(self.save())
+        return made
+
+    def restore(self, tables: Tables) -> None:
+        """Go on from a state; nothing has been sent yet."""
+        restore(self._at_work, tables)
