@@ -28,7 +28,7 @@ from rollup.lang.sql.within import Within, columns_used, rewrite
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Item, Selection
 from rollup.retrieval.answer import EXTRA
-from rollup.retrieval.questions import ask_for, bounds
+from rollup.retrieval.questions import ask_for, bounds, zone_for
 from rollup.stores.base import Snapshot
 from rollup.stores.delta.missing import reading
 
@@ -146,10 +146,9 @@ class SqlAsker:
     ) -> exp.Expr:
         aggregation = self._aggregations[within.aggregation]
         nodes = [node for node in (within.args["start"], within.args.get("end")) if node is not None]
-        start, end = bounds([_constant(node, values) for node in nodes], aggregation.zone)
-        ask = ask_for(
-            aggregation, start, end, _constant(within.args["per"], values), _selection(aggregation, within), within.fill
-        )
+        per = _constant(within.args["per"], values)
+        start, end = bounds([_constant(node, values) for node in nodes], zone_for(aggregation, per))
+        ask = ask_for(aggregation, start, end, per, _selection(aggregation, within), within.fill)
         if aggregation.name not in moment:
             moment[aggregation.name] = self._snapshot(aggregation.name)
         snapshot = moment[aggregation.name]

@@ -65,13 +65,13 @@ class Duration(IntEnum):
 
         Raises QueryError that lists the allowed words.
         """
-        found = _WORDS.get(word.strip().lower())
+        found = WORDS.get(word.strip().lower())
         if found is None:
-            raise QueryError(f"unknown duration {word!r}", hint=f"use one of {', '.join(_WORDS)}")
+            raise QueryError(f"unknown duration {word!r}", hint=f"use one of {', '.join(WORDS)}")
         return found
 
 
-_WORDS: dict[str, Duration] = {
+WORDS: dict[str, Duration] = {
     word: duration
     for duration, words in {
         Duration.SECONDS: "sec second seconds",
@@ -156,7 +156,7 @@ def bucket_start(instant: int, level: Duration, zone_name: str = GMT) -> int:
     if width is not None:
         shift = local.utcoffset() // _MS  # type: ignore[operator]
         return (instant + shift) // width * width - shift
-    return _midnight(_floor_date(local, level), zone_name)
+    return midnight(_floor_date(local, level), zone_name)
 
 
 def bucket_end(start: int, level: Duration, zone_name: str = GMT, count: int = 1) -> int:
@@ -164,7 +164,7 @@ def bucket_end(start: int, level: Duration, zone_name: str = GMT, count: int = 1
     width = level.width_ms
     if width is not None:
         return start + count * width
-    return _midnight(_add(to_local(start, zone_name), level, count), zone_name)
+    return midnight(_add(to_local(start, zone_name), level, count), zone_name)
 
 
 def _floor_date(local: datetime, level: Duration) -> datetime:
@@ -180,7 +180,7 @@ def _add(local: datetime, level: Duration, count: int) -> datetime:
     return datetime(months // 12, months % 12 + 1, 1)
 
 
-def _midnight(naive: datetime, zone_name: str) -> int:
+def midnight(naive: datetime, zone_name: str) -> int:
     """The first instant of a local date; where summer time skips midnight, the first one that exists."""
     where = zone(zone_name)
     aware = naive.replace(tzinfo=where)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from rollup.aggregation.cascade import merged_rows
 from rollup.core.calendar import Duration
+from rollup.core.dialects import PeriodJoin
 from rollup.plan.aggregates import EXACT, WIDE
 from rollup.plan.aggregation import (
     COMMIT,
@@ -48,6 +49,8 @@ this is, by what became of them. AGG_REVISION: commits that corrected the bucket
 more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket. AGG_TIMEZONE: the
 zone that cut the row; rows of several zones that begin at one instant are then apart.
 """
+PERIOD, PERIOD_END = "AGG_PERIOD", "AGG_PERIOD_END"
+"""The columns of the relation `periods`: the start of each, and the instant behind its end."""
 _OPEN, _LATE_BUCKET, _LATE_ZONE = "AGG_OPEN", "AGG_LATE_BUCKET", "AGG_LATE_ZONE"
 Condition = Callable[[exp.Expr], exp.Expr]
 
@@ -81,12 +84,25 @@ def between(start: exp.Expr, end: exp.Expr) -> Condition:
 
 @dataclass(frozen=True)
 class Part:
-    """One level's share of an answer: the relations it reads (None: there is nothing in it) and which buckets."""
+    """One level's share of an answer: the relations it reads (None: there is nothing in it) and which buckets.
+
+    With a `period`, its text, the level's buckets are put together to those of the relation `periods`.
+    """
 
     level: Duration
     closed: str | None
     opened: str | None
     within: Condition
+    period: str | None = None
+
+    def placed(self, rows: exp.Select, begin: exp.Expr) -> tuple[exp.Expr, exp.Select]:
+        """The start of the answer's bucket that a row of a level's bucket is in, and the rows with what that needs."""
+        if self.period is None:
+            return begin.copy(), rows
+        low = exp.GTE(this=begin.copy(), expression=column(PERIOD))
+        high = exp.LT(this=begin.copy(), expression=column(PERIOD_END))
+        rows.append("joins", PeriodJoin(this=exp.to_table("periods"), start=low, end=high))
+        return column(PERIOD), rows
 
 
 def bucket_rows(
@@ -109,7 +125,7 @@ def level_rows(
     extras = [name for name in extras if name not in {output.name for output in outputs}]
     ledger = any(name in LATE or name == REVISION for name in extras)
     rows = _merged(aggregation, part, outputs, FINAL in extras, ZONE in extras)
-    own = [_own_extra(aggregation, part.level, name) for name in extras if name not in LATE and name != REVISION]
+    own = [_own_extra(aggregation, part, name) for name in extras if name not in LATE and name != REVISION]
     hidden = [
         exp.alias_(column(key.name), key_column(i), quoted=True)
         for i, key in enumerate(aggregation.keys)
@@ -120,11 +136,11 @@ def level_rows(
     return _with_ledger(aggregation, part, query, extras) if ledger else query
 
 
-def _own_extra(aggregation: Aggregation, level: Duration, name: str) -> exp.Expr:
+def _own_extra(aggregation: Aggregation, part: Part, name: str) -> exp.Expr:
     if name in (EVENTS, ZONE):
         return column(name)
     if name == PER:
-        return exp.alias_(exp.Literal.string(level.plural), PER, quoted=True)
+        return exp.alias_(exp.Literal.string(part.period or part.level.plural), PER, quoted=True)
     closed = (
         exp.false()
         if aggregation.policy is Policy.CORRECT
@@ -140,14 +156,12 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
     sides: list[exp.Select] = []
     if part.closed is not None:
         flag = 0 if finality else None
-        sides.append(_side(aggregation, names, same, column(TIMESTAMP), part.closed, part.within, flag))
+        sides.append(_side(aggregation, names, same, column(TIMESTAMP), part.closed, part, flag))
     if part.opened is not None:
         level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
         begin = column(bucket_column(part.level))
         sides.append(
-            _side(aggregation, names, same, begin, part.opened, part.within, 1 if finality else None).where(
-                level, copy=False
-            )
+            _side(aggregation, names, same, begin, part.opened, part, 1 if finality else None).where(level, copy=False)
         )
     both = (
         sides[0]
@@ -173,16 +187,17 @@ def _side(
     same: Iterable[str],
     begin: exp.Column,
     table: str,
-    within: Condition,
+    part: Part,
     flag: int | None,
 ) -> exp.Select:
-    columns = [exp.alias_(begin.copy(), TIMESTAMP, quoted=True), *map(column, same)]
+    start, rows = part.placed(exp.select().from_(table, copy=False), begin)
+    columns = [exp.alias_(start, TIMESTAMP, quoted=True), *map(column, same)]
     for name in names:
         wide = aggregation.kinds[name] is EXACT
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
     if flag is not None:
         columns.append(exp.alias_(exp.Literal.number(flag), _OPEN, quoted=True))
-    return exp.select(*columns).from_(table, copy=False).where(within(begin), copy=False)
+    return rows.select(*columns, copy=False).where(part.within(begin), copy=False)
 
 
 def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:
@@ -224,8 +239,9 @@ def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras:
 def _late_counts(aggregation: Aggregation, part: Part, zoned: bool) -> exp.Select:
     """Late events by their own bucket and keys, with `zoned` also by zone, and a column for each kind."""
     bucket = column(bucket_column(part.level))
+    start, late = part.placed(exp.select().from_("late"), bucket)
     zone = [column(ZONE)] if zoned else []
-    groups: list[exp.Expr] = [bucket, *zone, *(column(key.name) for key in aggregation.keys)]
+    groups: list[exp.Expr] = [start, *zone, *(column(key.name) for key in aggregation.keys)]
     names = [_LATE_BUCKET, *([_LATE_ZONE] if zoned else []), *(_late_key(i) for i in range(len(aggregation.keys)))]
     columns = [exp.alias_(group.copy(), name, quoted=True) for group, name in zip(groups, names, strict=True)]
     for name, kind in LATE.items():
@@ -233,7 +249,7 @@ def _late_counts(aggregation: Aggregation, part: Part, zoned: bool) -> exp.Selec
         columns.append(exp.alias_(exp.cast(exp.Sum(this=events), Type.LONG.sql), _counted(name), quoted=True))
     commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column(COMMIT))])
     columns.append(exp.alias_(exp.Count(this=exp.Distinct(expressions=[commits])), _counted(REVISION), quoted=True))
-    return exp.select(*columns).from_("late").where(part.within(bucket)).group_by(*groups)
+    return late.select(*columns).where(part.within(bucket)).group_by(*groups)
 
 
 def _is_kind(kind: str) -> exp.Expr:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import Duration, bucket_end, bucket_start
@@ -23,7 +22,7 @@ MOST = 1_000_000
 _GAP = "AGG_GAP"
 
 
-def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> pa.Table:
+def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> list[int]:
     """All bucket starts of a range, in the zone of the aggregation. Raises QueryError when they are too many."""
     if level.width_ms is not None and (end - start) // level.width_ms > MOST:
         raise QueryError(f"`fill` over more than {MOST:,} {level.plural}", hint="a shorter range or a coarser level")
@@ -32,7 +31,7 @@ def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> pa.
         if at >= start:
             starts.append(at)
         at = bucket_end(at, level, aggregation.zone)
-    return pa.table({TIMESTAMP: pa.array(starts, pa.int64())})
+    return starts
 
 
 def filled(

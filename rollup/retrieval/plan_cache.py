@@ -18,7 +18,7 @@ from rollup.lang.siddhi.constants import Constant, constants_of
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.app import Retrieval, position
 from rollup.plan.types import Type
-from rollup.retrieval.questions import Ask, bounds, place, plan, stitched
+from rollup.retrieval.questions import Ask, bounds, place, plan
 
 _MOST_CONSTANTS = 16
 _KEPT = 1024
@@ -75,13 +75,10 @@ class Planner:
 
 
 def _of_form(form: _Form, found: Sequence[Constant]) -> Ask:
-    start, end = bounds([found[index].value for index in form.bounds], form.ask.aggregation.zone)
-    constants = tuple(found[index].value for index in form.constants)
-    ask = replace(form.ask, start=start, end=end, constants=constants)
-    if ask.segments is None:
-        return ask
-    segments = stitched(ask.aggregation, start, end)
-    return replace(ask, segments=segments, per=max(segments))
+    ask = form.ask
+    zone = ask.period.zone if ask.period and ask.period.zone else ask.aggregation.zone
+    start, end = bounds([found[index].value for index in form.bounds], zone)
+    return replace(ask, constants=tuple(found[index].value for index in form.constants)).over(start, end)
 
 
 Outline = tuple[str | tuple[Type], ...]

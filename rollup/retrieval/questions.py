@@ -1,7 +1,8 @@
 """`within … per …`: a question checked before any data is read, and its SQL over stored and open rows.
 
 A bucket is in the answer iff start <= AGG_TIMESTAMP < end, by its start at the level asked for. `per 'auto'` takes the
-coarsest level that fits into the range and finer ones for what is left at its ends.
+coarsest level that fits into the range and finer ones for what is left at its ends. A period of another width, zone or
+origin is put together from the coarsest level whose buckets all lie within one.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.calendar import Duration, bucket_end, bucket_start, within_range
+from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, within_range
 from rollup.core.errors import QueryError, RollupError
+from rollup.core.periods import Period
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
@@ -23,7 +26,10 @@ from rollup.plan.types import Type
 from rollup.retrieval.answer import (
     END,
     EXTRA,
+    FINAL,
     LATE,
+    PERIOD,
+    PERIOD_END,
     REVISION,
     START,
     Condition,
@@ -111,8 +117,10 @@ class Question(Protocol):
 class Ask(Asked):
     """A question that has been checked: which buckets of which level, and what of them.
 
-    `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. `constants` stand
-    in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them share their SQL.
+    `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. Of a `period`, `per`
+    is the level that is read, and `edges` are the starts of those in the range with the end of the last one.
+    `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
+    share their SQL.
     """
 
     aggregation: Aggregation
@@ -125,6 +133,8 @@ class Ask(Asked):
     explain: bool = False
     segments: Mapping[Duration, Sequence[tuple[int, int]]] | None = None
     constants: tuple[str | int, ...] = ()
+    period: Period | None = None
+    edges: tuple[int, ...] = ()
     made: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
 
     @property
@@ -144,8 +154,25 @@ class Ask(Asked):
     def ranges(self, level: Duration) -> Sequence[tuple[int, int]]:
         return [(self.start, self.end)] if self.segments is None else self.segments.get(level, ())
 
+    def over(self, start: int, end: int) -> Ask:
+        """The same question over another range. Raises QueryError when that has no answer."""
+        if self.segments is not None:
+            segments = stitched(self.aggregation, start, end)
+            return replace(self, start=start, end=end, segments=segments, per=max(segments))
+        if self.period is not None:
+            level, edges = nested(self.aggregation, self.period, start, end)
+            return replace(self, start=edges[0], end=edges[-1], per=level, edges=edges)
+        return replace(self, start=start, end=end)
+
     def tables(self) -> Mapping[str, pa.Table]:
-        return {} if self.fill is None else {"grid": grid(self.aggregation, self.per, self.start, self.end)}
+        found = dict[str, pa.Table]()
+        if self.fill is not None:
+            starts = self.edges[:-1] if self.period else grid(self.aggregation, self.per, self.start, self.end)
+            found["grid"] = pa.table({TIMESTAMP: pa.array(starts, pa.int64())})
+        if self.period is not None:
+            ends = {PERIOD: self.edges[:-1], PERIOD_END: self.edges[1:]}
+            found["periods"] = pa.table({name: pa.array(values, pa.int64()) for name, values in ends.items()})
+        return found
 
     @property
     def values(self) -> Mapping[str, Value]:
@@ -156,7 +183,7 @@ class Ask(Asked):
 
     @property
     def form(self) -> object:
-        return None if self.segments is None else tuple((level, len(ranges)) for level, ranges in self.segments.items())
+        return self.per if self.segments is None else tuple((level, len(each)) for level, each in self.segments.items())
 
     @property
     def _extras(self) -> tuple[str, ...]:
@@ -182,7 +209,8 @@ class Ask(Asked):
     def _parts(self, sides: Sides) -> list[Part]:
         opened = None if sides is Sides.STORED else "open"
         if self.segments is None:
-            return [Part(self.per, None if sides is Sides.OPEN else "closed", opened, between(START, END))]
+            closed, period = None if sides is Sides.OPEN else "closed", self.period.text if self.period else None
+            return [Part(self.per, closed, opened, between(START, END), period)]
         parts, free = list[Part](), (exp.Placeholder(this=place(i)) for i in itertools.count(len(self.constants)))
         for name, level in self.relations.items():
             pairs = [(next(free), next(free)) for _ in self.segments[level]]
@@ -208,8 +236,9 @@ def plan(query: Retrieval, aggregations: Mapping[str, Aggregation], constants: t
         problem = QueryError(f"aggregation {str(query.aggregation)!r} is not defined", hint=f"known are {known}")
         raise problem.at(*_place(query.aggregation))
     assert query.per is not None
-    start, end = bounds([constant(node) for node in query.within], aggregation.zone, query.within[0])
     fill, word = _fill_word(query), constant(query.per)
+    zone = zone_for(aggregation, word)
+    start, end = bounds([constant(node) for node in query.within], zone, query.within[0])
     ask = ask_for(aggregation, start, end, word, query.selection, fill, query.on, query.per)
     ask = replace(ask, explain=query.explain, constants=constants)
     ask.prepared()
@@ -228,11 +257,62 @@ def ask_for(
     on: exp.Expr | None = None,
     node: exp.Expr | None = None,
 ) -> Ask:
-    """The question for a range per a level's word or 'auto'; `node` is where a text says that. Raises QueryError."""
+    """The question for a range per a level's word, 'auto' or a period; `node` is where a text says that.
+
+    Raises QueryError.
+    """
     if isinstance(per, str) and per.strip().lower() == AUTO:
         segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
         return Ask(aggregation, start, end, max(segments), on, selection, None, False, segments)
-    return Ask(aggregation, start, end, per_level(aggregation, per, node), on, selection, fill)
+    width = level_or_period(aggregation, per, node)
+    if isinstance(width, Duration):
+        return Ask(aggregation, start, end, width, on, selection, fill)
+    ask = Ask(aggregation, start, end, aggregation.root, on, selection, fill, period=width)
+    if FINAL in named_extras(on, selection):
+        raise _at(QueryError(f"{FINAL} is of stored levels, not of {width.text!r}", hint="per a level's word"), node)
+    return _at_query(node, lambda: ask.over(start, end))
+
+
+def level_or_period(aggregation: Aggregation, word: object, node: exp.Expr | None = None) -> Duration | Period:
+    """What a `per` value names. Raises QueryError."""
+    if not isinstance(word, str) or word.strip().lower() in WORDS:
+        return per_level(aggregation, word, node)
+    return _at_query(node, lambda: Period.parse(word))
+
+
+def zone_for(aggregation: Aggregation, word: object) -> str:
+    """The zone of times that come without one: that of the period that is asked for, else the aggregation's."""
+    try:
+        width = level_or_period(aggregation, word)
+    except RollupError:  # whoever asks for the answer is told
+        return aggregation.zone
+    return aggregation.zone if isinstance(width, Duration) or width.zone is None else width.zone
+
+
+def nested(aggregation: Aggregation, period: Period, start: int, end: int) -> tuple[Duration, tuple[int, ...]]:
+    """The coarsest level whose buckets each lie within one period, and the edges of those that begin in a range.
+
+    Raises QueryError when there is none.
+    """
+    if aggregation.own_zones:
+        raise QueryError(
+            f"per {period.text!r} needs one zone, and the rows of {aggregation.name} have zones of their own",
+            hint="per a level's word, or declare the zone that cuts them: @zone('…'), or `zone` in the configuration",
+        )
+    edges = period.edges(start, end, aggregation.zone)
+    level = _coarsest(aggregation.levels, aggregation.zone, edges)
+    if level is None:
+        needed = _coarsest(tuple(Duration), aggregation.zone, edges)
+        hint = f"they would be made of {needed.plural}" if needed else "an origin at a whole second"
+        finest = f"the finest level of {aggregation.name} is {aggregation.root.plural}"
+        raise QueryError(f"{period.text!r} cannot be put together: {finest}", hint=hint)
+    return level, edges
+
+
+@lru_cache(maxsize=64)
+def _coarsest(levels: tuple[Duration, ...], zone: str, edges: tuple[int, ...]) -> Duration | None:
+    fit = (level for level in sorted(levels, reverse=True) if all(bucket_start(e, level, zone) == e for e in edges))
+    return next(fit, None)
 
 
 def _fill_word(query: Retrieval) -> str | None:

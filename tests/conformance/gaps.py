@@ -29,6 +29,10 @@ GAPS: Mapping[str, Mapping[str, Gap]] = {
             "the recorded answer puts -1.5 s into second -1, because the reference's clock starts at -1; "
             "times before 1970 work (ruling 9), so the event belongs to second -2",
         ),
+        "per_values": Gap(
+            "contradicts ruling",
+            "the engine has no weeks and refuses them; here they are put together from days. `per_words` has the rest",
+        ),
     },
 }
 """By language, then by case."""

@@ -123,8 +123,8 @@ def test_bounds_may_be_columns_of_another_table(old_client: Any) -> None:
 
 
 def test_a_refusal_points_at_the_source(old_client: Any) -> None:
-    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="unknown duration 'weeks'") as caught:
-        rows(old_client, f"SELECT 1,\n 2 FROM TradeAgg WITHIN {JANUARY} PER 'weeks'")
+    with pytest.raises(psycopg2.errors.InvalidParameterValue, match="unknown duration 'fortnights'") as caught:
+        rows(old_client, f"SELECT 1,\n 2 FROM TradeAgg WITHIN {JANUARY} PER 'fortnights'")
     assert caught.value.diag.statement_position == "19"
     old_client.rollback()
     assert rows(old_client, "SELECT 1") == [(1,)]

@@ -78,7 +78,7 @@ def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
             "SELECT count(*) FROM tradeagg_per_days WHERE \"AGG_TIME\" >= '2018-02-01Z'"
         ).fetchone() == (20,)
         with pytest.raises(psycopg.errors.InvalidParameterValue, match="unknown duration") as caught:
-            client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'weeks'")
+            client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'fortnights'")
         assert caught.value.diag.statement_position == "15"
 
 

@@ -10,7 +10,7 @@ from rollup.gateway.rewriting.loaded import asked_range
 from rollup.gateway.rewriting.mentions import Source
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import Selection
-from rollup.retrieval.questions import AUTO, Ask, ask_for
+from rollup.retrieval.questions import Ask, ask_for
 from rollup.stores.postgres.text import encode
 from rollup.stores.sql.ddl import Tables, answerable, stored_relations
 
@@ -38,7 +38,7 @@ def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
             low, high = (_moment(aggregation, schema, bound) for bound in (source.low, source.high))
             return f"lateral {_call(aggregation, schema, low, high, source.per)}"
         start, end, per = asked_range(aggregation, given, source.values)
-        if fill is None and per != AUTO:
+        if fill is None and per in {level.plural for level in aggregation.levels}:
             return _call(aggregation, schema, f"({start})::bigint", f"({end})::bigint", f"'{per}'")
         shown = replace(aggregation, outputs=answerable(aggregation)[0])
         return _whole(ask_for(shown, start, end, per, Selection(), fill), schema)
@@ -72,7 +72,8 @@ def _whole(ask: Ask, schema: str) -> str:
     for alias, rows in ask.tables().items():
         if rows.num_rows > _POINTS:
             raise QueryError(f"`fill` over more than {_POINTS:,} {ask.per.plural}", hint="a shorter range")
-        points = ",".join(map(str, rows[TIMESTAMP].to_pylist()))
-        parts.append(f"{alias} as (select unnest('{{{points}}}'::bigint[]) as {name(TIMESTAMP)})")
+        points = {column: ",".join(map(str, rows[column].to_pylist())) for column in rows.column_names}
+        columns = (f"unnest('{{{values}}}'::bigint[]) as {name(column)}" for column, values in points.items())
+        parts.append(f"{alias} as (select {', '.join(columns)})")
     time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
     return f"(with {', '.join(parts)} select *, {time} from ({encode(ask.constant_sql(dialect='postgres'))}) as answer)"

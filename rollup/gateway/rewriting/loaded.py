@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rollup.checkpoint.records import RecordFolder
+from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError, RollupError
 from rollup.gateway.protocol.session import Session
 from rollup.gateway.rewriting.catalog import select_from, select_kept
@@ -25,7 +26,7 @@ from rollup.gateway.rewriting.mentions import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
 from rollup.retrieval.gaps import FILLS
-from rollup.retrieval.questions import AUTO, bounds, per_level
+from rollup.retrieval.questions import AUTO, bounds, level_or_period, zone_for
 
 log = logging.getLogger(__name__)
 
@@ -205,13 +206,14 @@ def asked_range(aggregation: Aggregation, spec: Mapping[str, Any], values: Value
     """Start, end and level's word of a source's values. Raises RollupError when one of them is wrong."""
     low, high, per = (_number(values[0]), _number(values[1]), values[2])
     auto = isinstance(per, str) and per.strip().lower() == AUTO
-    word = AUTO if auto else per_level(aggregation, per).plural
+    width = None if auto else level_or_period(aggregation, per)
+    word = AUTO if width is None else width.plural if isinstance(width, Duration) else width.text
     if spec.get("view"):
         if not all(each is None or type(each) is int for each in (low, high)):
             raise QueryError("the range of a view is given in milliseconds")
         start, end = (_FIRST if low is None else low), (_LAST if high is None else high)
         return start, max(start, end), word
-    start, end = bounds([low] if high is None else [low, high], aggregation.zone)
+    start, end = bounds([low] if high is None else [low, high], zone_for(aggregation, per))
     return start, end, word
 
 

@@ -200,11 +200,12 @@ class Loader:
     def _rows(self, aggregation: Aggregation, key: Key) -> pa.Table:
         limit = self._row_limit + 1 if key.limit is None else min(key.limit, self._row_limit + 1)
         snapshot = self._stores().snapshot(key.aggregation, key.number)
-        if key.fill is None and key.per != "auto":
+        levelled = key.per in {level.plural for level in aggregation.levels}
+        if key.fill is None and levelled:
             rows = snapshot.answer(SliceQuestion.of(aggregation, key, limit))
         else:
             own = self._stores().aggregation(key.aggregation)
-            if key.fill is not None:
+            if key.fill is not None and levelled:
                 self._check_filled(snapshot, own, key)
             rows = _widened(snapshot.answer(_ask(own, key, limit)), aggregation)
         if rows.num_rows > self._row_limit:

@@ -26,7 +26,7 @@ from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Selection
 from rollup.plan.types import Type
 from rollup.retrieval.answer import Part, between, level_rows
-from rollup.retrieval.questions import Ask, ask_for, bounds
+from rollup.retrieval.questions import Ask, ask_for, bounds, zone_for
 from rollup.stores.base import FiledSnapshot
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read(
         raise QueryError(
             f"aggregation {aggregation!r} is not defined", hint=f"known are {', '.join(asker.program.aggregations)}"
         )
-    start, end = bounds([within] if isinstance(within, (str, int)) else list(within), found.zone)
+    start, end = bounds([within] if isinstance(within, (str, int)) else list(within), zone_for(found, per))
     ask = ask_for(found, start, end, per, Selection(), fill)
     snapshot = asker.snapshot(aggregation)
     if snapshot.in_files is None or found.sketches:

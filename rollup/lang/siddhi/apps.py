@@ -123,8 +123,15 @@ class _Reader(Expressions):
     def within(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("within", tuple(parts))
 
-    def per(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("per", parts[0])
+    def per(self, meta: Meta, parts: list[Any]) -> Clause:
+        per, *zone = parts
+        if zone:
+            if not isinstance(per, exp.Literal) or not per.is_string:
+                raise QueryError("`in zone` follows a text", hint="per 'days' in zone 'Asia/Kolkata'").at(
+                    meta.line, meta.column
+                )
+            per.set("this", f"{per.name} in {str(zone[0])[1:-1]}")
+        return Clause("per", per)
 
     def fill(self, meta: Meta, parts: list[Token]) -> Clause:
         words = " ".join(str(part).lower() for part in parts)

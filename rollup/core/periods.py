@@ -1,0 +1,193 @@
+"""Periods of any width, zone and origin: what `per '15 minutes'` or `per 'weeks from Sunday'` cuts time into.
+
+A period is named by a text: `[count] unit [from origin] [in zone]`. Its edges are instants, made by the local calendar
+here and nowhere else, so an engine only compares numbers. Periods of hours, minutes and seconds begin where the wall
+clock shows a multiple of their width, counted from local midnight, and where a clock change jumps into the midst of
+another one. So a day of 23 hours has a shorter period, and an hour that comes twice is two hours, as in stored levels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+from itertools import pairwise
+
+from rollup.core.calendar import midnight, normal_zone, to_instant, to_local, zone
+from rollup.core.errors import QueryError
+
+MOST = 1_000_000
+_DAY = 86_400_000
+_CLOCK = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_UNITS = (*_CLOCK, "day", "week", *_MONTHS)
+_SHORT = {"sec": "second", "min": "minute"}
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NAMES = (
+    "january", "february", "march", "april", "may", "june",
+    "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+_MONDAY = date(1970, 1, 5)
+_TEXT = re.compile(
+    r"\s*(?:(\d{1,6})\s+)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?(?:\s+in\s+(\S+))?\s*", re.IGNORECASE
+)
+_HINT = "[count] unit [from origin] [in zone], as in '15 minutes', 'weeks from Sunday', 'years from April 6', 'days in Asia/Kolkata'"
+
+
+@dataclass(frozen=True)
+class Period:
+    """A width of time: `count` units from an origin, in a zone of its own or in that of who asks.
+
+    `day` is the first local day that is counted from, of months and years also that of the month; `clock` are the
+    milliseconds into the day at which a period begins.
+    """
+
+    text: str
+    count: int
+    unit: str
+    day: date
+    clock: int = 0
+    zone: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Period:
+        """The period of a text. Raises QueryError with what is allowed.
+
+        >>> Period.parse("15 Minutes").count, Period.parse("weeks in Europe/Berlin").zone
+        (15, 'Europe/Berlin')
+        """
+        match = _TEXT.fullmatch(text)
+        word = match.group(2).lower() if match else ""
+        unit = _SHORT.get(word.removesuffix("s"), word.removesuffix("s"))
+        if match is None or unit not in _UNITS:
+            raise QueryError(f"unknown duration {text!r}", hint=f"a level's word, or {_HINT}; units are {_listed()}")
+        count = int(match.group(1) or 1)
+        if count == 0 or (unit in _CLOCK and _DAY % (count * _CLOCK[unit])):
+            raise QueryError(f"{count} {unit}s do not divide a day", hint="as 15 minutes or 6 hours do")
+        place = normal_zone(match.group(4)) if match.group(4) else None
+        day, clock = _origin(unit, match.group(3))
+        return cls(" ".join(text.split()), count, unit, day, clock, place)
+
+    def edges(self, start: int, end: int, zone_name: str) -> tuple[int, ...]:
+        """The starts of all periods that begin in start <= t < end, and behind them the end of the last one.
+
+        `zone_name` is the zone of a period that has none of its own. Raises QueryError when there are too many.
+        """
+        return _edges(self, start, end, self.zone or zone_name)
+
+    def _starts(self, start: int, zone_name: str) -> Iterator[int]:
+        """The starts of periods, in order, the first of them not after `start`."""
+        local = to_local(start, zone_name).date()
+        if self.unit in _CLOCK:
+            yield from self._slots(local - timedelta(days=1), zone_name)
+        elif self.unit in _MONTHS:
+            step = self.count * _MONTHS[self.unit]
+            months = local.year * 12 + local.month - 1 - (self.day.year * 12 + self.day.month - 1)
+            at = months // step * step - step
+            while True:
+                month = self.day.year * 12 + self.day.month - 1 + at
+                yield _begin(date(month // 12, month % 12 + 1, self.day.day), self.clock, zone_name)
+                at += step
+        else:
+            step = self.count * (7 if self.unit == "week" else 1)
+            day = self.day + timedelta(days=(local - self.day).days // step * step - step)
+            while True:
+                yield _begin(day, self.clock, zone_name)
+                day += timedelta(days=step)
+
+    def _slots(self, day: date, zone_name: str) -> Iterator[int]:
+        """Where the wall clock is at a multiple of the width, or jumps into the midst of another one, from a day on."""
+        step = self.count * _CLOCK[self.unit]
+        while True:
+            low, high = (_begin(day + timedelta(days=n), 0, zone_name) for n in (0, 1))
+            for first, last in pairwise((low, *_changes(low, high, zone_name), high)):
+                wall, before = (at + _shift(at, zone_name) - self.clock for at in (first, first - 1))
+                if wall % step and wall // step != before // step:
+                    yield first
+                yield from range(first + -wall % step, last, step)
+            day += timedelta(days=1)
+
+
+@lru_cache(maxsize=256)
+def _edges(period: Period, start: int, end: int, zone_name: str) -> tuple[int, ...]:
+    found = list[int]()
+    try:
+        for at in period._starts(start, zone_name):  # pyright: ignore[reportPrivateUsage]
+            if at >= start and (not found or at > found[-1]):
+                found.append(at)
+            if at >= end:
+                return tuple(found)
+            if len(found) > MOST:
+                raise QueryError(f"more than {MOST:,} of {period.text!r} in this range", hint="a shorter range")
+    except (OverflowError, ValueError):
+        raise QueryError(f"{period.text!r} needs bounds between the years 2 and 9998") from None
+    return tuple(found)
+
+
+def _begin(day: date, clock: int, zone_name: str) -> int:
+    """The first instant of a local day at or behind a time of the clock."""
+    if not clock:
+        return midnight(datetime(day.year, day.month, day.day), zone_name)
+    wall = datetime(day.year, day.month, day.day) + timedelta(milliseconds=clock)
+    return to_instant(wall.replace(tzinfo=zone(zone_name)))
+
+
+def _shift(instant: int, zone_name: str) -> int:
+    offset = to_local(instant, zone_name).utcoffset()
+    assert offset is not None
+    return offset // timedelta(milliseconds=1)
+
+
+def _changes(low: int, high: int, zone_name: str) -> list[int]:
+    """The instants in low < t < high at which the clocks of a zone change; one at most, as days have."""
+    before, after = _shift(low, zone_name), _shift(high - 1, zone_name)
+    if before == after:
+        return []
+    first, last = low, high - 1
+    while last - first > 1:
+        middle = (first + last) // 2
+        first, last = (middle, last) if _shift(middle, zone_name) == before else (first, middle)
+    return [last]
+
+
+def _origin(unit: str, text: str | None) -> tuple[date, int]:
+    """The first day that is counted from, and the time of its clock. Raises QueryError."""
+    day = _MONDAY if unit == "week" else date(1970, 1, 1)
+    if text is None:
+        return day, 0
+    word = text.lower()
+    clock = re.fullmatch(r"(\d\d?):(\d\d)", word)
+    if clock and unit not in _MONTHS and int(clock[1]) < 24 and int(clock[2]) < 60:
+        return day, (int(clock[1]) * 60 + int(clock[2])) * 60_000
+    weekdays = [index for index, name in enumerate(_WEEKDAYS) if name.startswith(word) and len(word) >= 3]
+    if unit == "week" and weekdays:
+        return _MONDAY + timedelta(days=weekdays[0] - 7 * (weekdays[0] > 3)), 0
+    ordinal = re.fullmatch(r"(\d\d?)(?:st|nd|rd|th)?", word)
+    if unit in ("month", "quarter") and ordinal and 1 <= int(ordinal[1]) <= 28:
+        return date(1970, 1, int(ordinal[1])), 0
+    named = re.fullmatch(r"([a-z]+)(?:\s+(\d\d?))?", word)
+    months = [i for i, name in enumerate(_NAMES, 1) if named and name.startswith(named[1]) and len(named[1]) >= 3]
+    if unit == "year" and named and months and 1 <= int(named[2] or 1) <= 28:
+        return date(1970, months[0], int(named[2] or 1)), 0
+    whole = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)", word)
+    if whole and unit not in _CLOCK:
+        try:
+            given = date(int(whole[1]), int(whole[2]), int(whole[3]))
+        except ValueError:
+            raise QueryError(f"there is no day {text!r}", hint="yyyy-MM-dd") from None
+        if unit not in _MONTHS or given.day <= 28:
+            return given, 0
+    hint = {
+        "week": "a weekday, a day as yyyy-MM-dd, or a time as 06:00",
+        "month": "a day of the month to the 28th, or a day as yyyy-MM-dd",
+        "quarter": "a day of the month to the 28th, or a day as yyyy-MM-dd",
+        "year": "a month with a day to the 28th, as April 6, or a day as yyyy-MM-dd",
+        "day": "a time as 06:00, or a day as yyyy-MM-dd",
+    }.get(unit, "a time as 00:05")
+    raise QueryError(f"{unit}s cannot begin from {text!r}", hint=hint)
+
+
+def _listed() -> str:
+    return ", ".join(f"{unit}s" for unit in _UNITS)

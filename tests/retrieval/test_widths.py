@@ -1,0 +1,193 @@
+"""Buckets of any width, zone and origin, put together from stored levels, against a group-by over the raw events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rollup
+from rollup.core.errors import QueryError
+from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
+from rollup.stores.databases import store_of
+from tests.profiles import examples
+from tests.retrieval.trades import DAY, EVENTS, HOUR, SECOND, START, Event, app, delta_host
+from tests.servers.postgres import NewUrl
+
+ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York")
+PROGRAMS = {zone: compile_app(app("correct"), "+00:00" if zone == "UTC" else zone) for zone in ZONES}
+Floor = Callable[[datetime], datetime]
+
+
+def _clock(minutes: float) -> Floor:
+    return lambda wall: (
+        wall
+        - timedelta(
+            seconds=(wall.hour * 3600 + wall.minute * 60 + wall.second) % int(minutes * 60),
+            microseconds=wall.microsecond,
+        )
+    )
+
+
+def _day(wall: datetime) -> datetime:
+    return wall.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+WIDTHS: dict[str, Floor] = {
+    "15 minutes": _clock(15),
+    "10 seconds": _clock(1 / 6),
+    "6 hours": _clock(360),
+    "2 days": lambda wall: _day(wall) - timedelta(days=(wall.date() - datetime(1970, 1, 1).date()).days % 2),
+    "weeks": lambda wall: _day(wall) - timedelta(days=wall.weekday()),
+    "weeks from Sunday": lambda wall: _day(wall) - timedelta(days=wall.isoweekday() % 7),
+    "quarters": lambda wall: _day(wall).replace(month=(wall.month - 1) // 3 * 3 + 1, day=1),
+    "months from the 7th": lambda wall: (_day(wall) - timedelta(days=6)).replace(day=7),
+    "years from April 6": lambda wall: _day(wall).replace(
+        year=wall.year - ((wall.month, wall.day) < (4, 6)), month=4, day=6
+    ),
+    "days": _day,
+}
+times = st.builds(
+    lambda step, n, off: START + n * step + off,
+    st.sampled_from((SECOND, HOUR, DAY)), st.integers(-40, 70), st.sampled_from((0, 1, 999, 59_999)),
+)  # fmt: skip
+events = st.lists(st.tuples(st.sampled_from(("a", "b", None)), st.integers(-9, 9), times), min_size=1, max_size=14)
+
+
+def start_of(ts: int, text: str, zone: str) -> int:
+    """The start of the bucket of an event; until spring no clock of these zones changes within one."""
+    wall = datetime.fromtimestamp(ts / 1000, UTC).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return int(WIDTHS[text](wall).replace(tzinfo=ZoneInfo(zone)).timestamp() * 1000)
+
+
+def grouped(
+    rows: list[Event], text: str, zone: str, low: int, high: int
+) -> dict[tuple[int, str | None], tuple[int, int]]:
+    found: dict[tuple[int, str | None], tuple[int, int]] = {}
+    for key, value, ts in rows:
+        bucket = start_of(ts, text, zone)
+        if low <= bucket < high:
+            total, count = found.get((bucket, key), (0, 0))
+            found[bucket, key] = total + value, count + 1
+    return found
+
+
+@examples(80)
+@given(
+    events, times, st.integers(1, 60 * DAY), st.sampled_from([*WIDTHS]), st.sampled_from(ZONES), st.sampled_from(ZONES)
+)
+def test_an_answer_is_the_group_by_over_the_raw_events(
+    rows: list[Event], start: int, width: int, text: str, own: str, asked: str
+) -> None:
+    host = LocalHost(PROGRAMS[own])
+    host.send("S", rows)
+    question = (
+        f"from A within {start}L, {start + width}L per '{text}' in zone '{asked}' select AGG_TIMESTAMP, k, total, n"
+    )
+    found = {(row["AGG_TIMESTAMP"], row["k"]): (row["total"], row["n"]) for row in host.query(question).to_pylist()}
+    assert found == grouped(rows, text, asked, start, start + width)
+
+
+def _weeks() -> list[dict[str, Any]]:
+    found = grouped([*EVENTS], "weeks", "Europe/Berlin", START - 7 * DAY, START + 60 * DAY)
+    return [{"AGG_TIMESTAMP": at, "k": key, "total": found[at, key][0]} for at, key in sorted(found, key=repr)]
+
+
+WEEKS = "within '2017-12-25', '2018-03-01' per 'weeks in Europe/Berlin'"
+SIDDHI = f"from A {WEEKS} select AGG_TIMESTAMP, k, total"
+SQL = f'select "AGG_TIMESTAMP", k, total from A {WEEKS}'
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: repr((row["AGG_TIMESTAMP"], row["k"])))
+
+
+@pytest.fixture(params=["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The configuration of a store that holds the events, each in its own second."""
+    if request.param == "delta":
+        delta_host(tmp_path, app("correct")).send("S", EVENTS)
+        return tmp_path / "conf.toml"
+    new_url: NewUrl = (
+        request.getfixturevalue("new_url") if request.param == "postgresql" else lambda: f"sqlite:///{tmp_path}/a.db"
+    )
+    url = new_url()
+    (tmp_path / "app.siddhi").write_text(app("correct"))
+    (tmp_path / "conf.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
+    )
+    LocalHost(compile_app(app("correct")), lambda aggregation, engine: store_of(aggregation, engine, url)).send(
+        "S", EVENTS
+    )
+    return tmp_path / "conf.toml"
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        SIDDHI,
+        SQL,
+        SQL.replace("'weeks in Europe/Berlin'", "'weeks' in zone 'Europe/Berlin'"),
+        """select "AGG_TIMESTAMP", k, total from "A within 2017-12-25, 2018-03-01 per weeks in Europe/Berlin" as a""",
+        """select "AGG_TIMESTAMP", k, total from A('2017-12-25', '2018-03-01', 'weeks in Europe/Berlin')""",
+    ],
+)
+def test_every_store_gives_the_same_weeks(stored: Path, question: str) -> None:
+    assert _sorted(rollup.query(stored, question).to_pylist()) == _weeks()
+
+
+def test_gaps_ledger_and_explanation_are_of_the_asked_buckets(stored: Path) -> None:
+    ask = "from A on k == 'a' within '2018-01-01', '2018-02-19' per 'weeks'"
+    filled = rollup.query(stored, f"{ask} fill(zero) select AGG_TIMESTAMP, total order by AGG_TIMESTAMP").to_pylist()
+    weeks = [START + 7 * DAY * n for n in range(6)]
+    totals = {start: 0 for start in weeks}
+    for key, value, ts in EVENTS:
+        if key == "a":
+            totals[start_of(ts, "weeks", "UTC")] += value
+    assert filled == [{"AGG_TIMESTAMP": start, "total": totals[start]} for start in weeks]
+    extra = rollup.query(stored, f"{ask} select AGG_EVENTS, AGG_PER, AGG_LATE_CORRECTED").to_pylist()
+    assert sum(row["AGG_EVENTS"] for row in extra) == 6 and {row["AGG_PER"] for row in extra} == {"weeks"}
+    explained = rollup.query(stored, f"explain {ask} select total").to_pylist()
+    assert explained[0]["level"] == "days" and explained[0]["start"].startswith("2018-01-01")
+
+
+def test_bounds_without_a_zone_are_in_the_zone_of_the_question() -> None:
+    host = LocalHost(PROGRAMS["UTC"])
+    host.send("S", EVENTS)
+    first, last = START + 5 * HOUR, START + 29 * HOUR  # the first of January in New York
+    asked = "from A within '2018-01-01 **:**:**' per 'days' in zone 'America/New_York' select AGG_TIMESTAMP, n"
+    assert host.query(asked).to_pylist() == []
+    host.send("S", [("c", 1, first), ("c", 1, last - 1), ("c", 1, last)])
+    assert host.query(asked).to_pylist() == [{"AGG_TIMESTAMP": first, "n": 2}]
+
+
+@pytest.mark.parametrize(
+    ("levels", "per", "message", "hint"),
+    [
+        ("hour ... year", "15 minutes", "'15 minutes' cannot be put together: the finest level of A is hours", "minutes"),
+        ("day, month", "days in Asia/Kathmandu", "the finest level of A is days", "made of minutes"),
+        ("sec ... year", "7 hours", "do not divide a day", "15 minutes"),
+        ("sec ... year", "fortnights", "unknown duration 'fortnights'", "weeks"),
+        ("sec ... year", "days in Nowhere/Land", "unknown zone", "IANA"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_exact_is_refused_with_what_would_be_needed(
+    levels: str, per: str, message: str, hint: str
+) -> None:
+    text = f"define stream S (v long, ts long); define aggregation A from S select sum(v) as v aggregate by ts every {levels};"
+    host = LocalHost.of(text)
+    with pytest.raises(rollup.RollupError) as caught:
+        host.query(f"from A within '2018-01-** **:**:**' per '{per}' select v")
+    assert message in str(caught.value) and hint in (caught.value.hint or "") and caught.value.column == 41
+
+
+def test_whether_a_row_is_final_is_said_of_stored_levels_only() -> None:
+    with pytest.raises(QueryError, match="AGG_FINAL is of stored levels"):
+        LocalHost(PROGRAMS["UTC"]).query("from A within '2018-**-** **:**:**' per 'weeks' select AGG_FINAL")
