@@ -11,9 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
+from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError, refused_by_system
+
+_LEGAL = "/!'()*,;:$&+=@~-_."
+"""Signs that Java leaves as they are in the path of a URI, beside letters, digits and what is no ASCII."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,11 @@ def planned(checkpoint: Path, batch: int) -> list[Listed]:
     return list(listed(checkpoint, range(before + 1, upto + 1)))
 
 
-def listed(checkpoint: Path, entries: range) -> Iterator[Listed]:
-    """The files that entries of the source's log name, in its order."""
+def listed(checkpoint: Path, entries: range | None) -> Iterator[Listed]:
+    """The files that entries of the source's log name, in its order; None: all that it knows."""
     folder = checkpoint / "sources" / "0"
+    if entries is None:
+        entries = range(1 + max((_number(file) for file in folder.iterdir()) if folder.is_dir() else (), default=-1))
     missing = set(entries)
     for file in sorted(folder.iterdir(), key=_number) if missing and folder.is_dir() else ():
         number, compact = _number(file), file.suffix == ".compact"
@@ -57,6 +63,33 @@ def _read(file: Path) -> Iterator[Listed]:
         if line:
             row = json.loads(line)
             yield Listed(local(row["path"]), int(row["timestamp"]), int(row["batchId"]))
+
+
+def move(checkpoint: Path, old: str, new: str) -> None:
+    """Let the source's log name the files of a folder in another one, where they are now."""
+    for file in (checkpoint / "sources" / "0").glob("[0-9]*"):
+        head, *lines = file.read_text().split("\n")
+        moved = [_moved(json.loads(line), old, new) if line else line for line in lines]
+        replace_durably(file, "\n".join([head, *moved]).encode())
+
+
+def _moved(row: dict[str, Any], old: str, new: str) -> str:
+    """A line of the log; the name below the folder is left as Spark has written it."""
+    scheme, path = row["path"].partition("//")[0], urlsplit(row["path"]).path
+    place = old.rstrip("/") + "/"
+    cut = next((end for end in range(len(place), len(path) + 1) if unquote(path[:end]) == place), None)
+    if cut is not None:
+        row = {**row, "path": f"{scheme}//{as_java(new.rstrip('/') + '/')}{path[cut:]}"}
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False)
+
+
+def as_java(path: str) -> str:
+    """A path as Java writes it into a URI.
+
+    >>> as_java("/in/é [1] 5%.json")
+    '/in/é%20%5B1%5D%205%25.json'
+    """
+    return "".join(sign if not sign.isascii() or sign.isalnum() or sign in _LEGAL else quote(sign) for sign in path)
 
 
 def local(uri: str) -> str:

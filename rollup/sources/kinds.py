@@ -22,6 +22,7 @@ _ANY: Known = {"lateness": elsewhere}
 _FILES: Known = {
     "path": folder,
     "glob": text,
+    "moved_from": text,
     "max_files_per_batch": whole(1, 2**31 - 1),
     "create": flag,
     "columns": texts,

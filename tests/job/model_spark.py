@@ -19,6 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from rollup.sources.file_log import as_java
+
 SCHEMA = pa.schema([("path", pa.string()), ("modified", pa.int64())])
 _RUNNING = threading.Lock()
 Tasks = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -168,7 +170,7 @@ class Query:
         seen = {row["path"] for _, row in self._taken()}
         most, pattern = int(self.stream.options["maxFilesPerTrigger"]), self.stream.options["pathGlobFilter"]
         there = [path for path in self.stream.path.rglob("*") if fnmatch(path.name, pattern) and path.is_file()]
-        fresh = sorted((path.stat().st_mtime_ns // 1000, path.absolute().as_uri()) for path in there)
+        fresh = sorted((path.stat().st_mtime_ns // 1000, f"file://{as_java(str(path.absolute()))}") for path in there)
         fresh = [(modified, path) for modified, path in fresh if path not in seen][:most]
         entry = self._newest("sources/0")
         if fresh:

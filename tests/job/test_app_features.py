@@ -366,7 +366,7 @@ def test_a_checkpoint_of_another_app_or_of_tables_that_are_gone_is_refused(
     conf.write_text(CONF.format(top="").replace('"incoming"', '"elsewhere"'))
     code, said = command(conf)
     assert (code, said.count("\n")) == (2, 1), said
-    assert "belongs to another app: its stream Trades comes from json" in said
+    assert f"the stream Trades was read from {tmp_path / 'incoming'}" in said and "`moved_from" in said
     conf.write_text(CONF.format(top=""))
     (tmp_path / "tables").rename(tmp_path / "moved")
     code, said = command(conf)

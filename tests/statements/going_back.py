@@ -8,15 +8,20 @@ process of its own, since it forks.
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from rollup.checkpoint.records import RecordFolder
+from rollup.conf import load
+from rollup.core.errors import RollupError
+from rollup.hosts.spark.ownership import agreed
 from tests.job.jobs import ROOT, Job
 from tests.job.kills import inside
 from tests.statements.jobs import expected, job, results
@@ -73,7 +78,24 @@ def obey(found: Job, said: str) -> None:
             remove(found.folder, str(path.relative_to(found.folder)))
 
 
-SCRIPTS: dict[str, Callable[[Path], None]] = {
+def moved(folder: Path) -> Path:
+    """The project is moved, with all that is in it."""
+    return folder.rename(folder.with_name(f"{folder.name} moved é%"))
+
+
+def other_id(folder: Path) -> None:
+    """One bit of the id of the query is another one; its owner brings back the file that the job names."""
+    metadata = folder / "checkpoint/Trades/metadata"
+    right = metadata.read_bytes()
+    at = right.index(b'"id"') + 8
+    metadata.write_bytes(right[:at] + bytes([right[at] ^ 1]) + right[at + 1 :])
+    assert run(folder / "job.toml", folder / "said.txt") == 1
+    said = (folder / "said.txt").read_text()
+    assert f"{metadata} says that the query of Trades is" in said and "checkpoint/rollup.json that it is" in said
+    metadata.write_bytes(right)
+
+
+SCRIPTS: dict[str, Callable[[Path], Path | None]] = {
     "tables from a backup": lambda folder: back(folder, "tables"),
     "tables and checkpoint from a backup": lambda folder: back(folder, "tables", "checkpoint"),
     "the checkpoint from a backup": lambda folder: back(folder, "checkpoint"),
@@ -85,10 +107,12 @@ SCRIPTS: dict[str, Callable[[Path], None]] = {
     "the newest record removed": damage,
     "the checkpoint removed": lambda folder: remove(folder, "checkpoint"),
     "another checkpoint": elsewhere,
+    "the project moved": moved,
+    "another id of the query": other_id,
 }
 
 
-def differing(folder: Path, script: Callable[[Path], None], per_batch: int) -> dict[str, Any]:
+def differing(folder: Path, script: Callable[[Path], Path | None], per_batch: int) -> dict[str, Any]:
     """What a job has wrong after a script; batches are cut in another way behind it."""
     said = folder / "said.txt"
     for files in (FIRST, FIRST + 2):
@@ -99,8 +123,9 @@ def differing(folder: Path, script: Callable[[Path], None], per_batch: int) -> d
                 place = folder / "backup" / name
                 place.parent.mkdir(exist_ok=True)
                 (shutil.copytree if (folder / name).is_dir() else shutil.copy2)(folder / name, place)
-    found = _more(folder, per_batch)
-    script(folder)
+    found = job(folder, LAST, per_batch)
+    if place := script(folder):
+        found, said = job(place, LAST, per_batch), place / "said.txt"
     if code := run(found.path, said):
         obey(found, said.read_text())
         code = run(found.path, said)
@@ -110,8 +135,44 @@ def differing(folder: Path, script: Callable[[Path], None], per_batch: int) -> d
     return {name: [wanted[name], given[name]] for name in wanted if wanted[name] != given[name]}
 
 
-def _more(folder: Path, per_batch: int) -> Job:
-    return job(folder, LAST, per_batch)
+class Holding:
+    """What holds events of streams, as its newest commit has it."""
+
+    def __init__(self, source: Mapping[str, Any]) -> None:
+        self.source = source
+
+    def remark(self, source: Mapping[str, Any]) -> None:
+        raise AssertionError("nothing goes back here")
+
+
+def taken(folder: Path) -> str | None:
+    """What a start says of the checkpoint and the tables; None when they are of each other."""
+    conf = load(folder / "job.toml")
+    records = {name: RecordFolder(conf.tables / "_rollup" / name).newest() for name in ("Agg", "_statements")}
+    marked = {name: Holding(record.source) for name, record in records.items() if record is not None}
+    try:
+        agreed(conf, conf.program(), marked)
+    except RollupError as problem:
+        return str(problem)
+    return None
+
+
+def flips(folder: Path) -> dict[str, Any]:
+    """One bit of each file of Spark's log is another one, at some places: which of them a start takes, or does not name."""
+    found, moments, missed = job(folder, 6), random.Random(3), list[str]()
+    assert run(found.path, folder / "said.txt") == 0 and inside(partial(taken, folder)) is None
+    log = folder / "checkpoint" / "Trades"
+    # Of the last batch's end the log says only that it was.
+    newest = max((log / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    files = [f for f in log.rglob("*") if f.is_file() and not f.name.startswith("rollup-") and f != newest]
+    for file in files:
+        right = file.read_bytes()
+        for at in sorted(moments.sample(range(len(right)), min(4, len(right)))):
+            file.write_bytes(right[:at] + bytes([right[at] ^ (1 << moments.randrange(8))]) + right[at + 1 :])
+            said = inside(partial(taken, folder))
+            missed += [] if said and str(file) in said else [f"{file} at {at}: {said}"]
+        file.write_bytes(right)
+    return {"files": len(files), "missed": missed}
 
 
 def main() -> None:
@@ -119,6 +180,9 @@ def main() -> None:
     folder = Path(sys.argv[1])
     warm(folder / "warm")
     chosen = sys.argv[2:] or list(SCRIPTS)
+    if chosen == ["flips"]:
+        print(json.dumps(flips(folder / "flips")))
+        return
     found = {name: differing(folder / f"{n}", SCRIPTS[name], 3) for n, name in enumerate(chosen)}
     print(json.dumps(found))
 

@@ -29,6 +29,7 @@ from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.reporting.report import BatchReport
 from rollup.hosts.reporting.unreported import Unreported
 from rollup.hosts.spark.collecting import Asked, Collected, Tasks
+from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import say_lost
 from rollup.hosts.spark.placement import shift
 from rollup.hosts.spark.sharing import Given, Places, batch_of
@@ -96,6 +97,7 @@ class Batches:
         self._tasks = Tasks(program, self._kept, watchdog, stop, self._following)
         self._upkeep = Upkeep(list(stores.values()))
         self._absent = {name: Absent(name, conf.sources[name]) for name in program.inputs}
+        self._sums = {name: LogSums(conf.checkpoint / name) for name in program.inputs}
         self.ids: dict[str, str] = {}
         self.plans: Mapping[str, Plans] = {}
         self.begun: Mapping[str, int] = {}
@@ -116,6 +118,7 @@ class Batches:
     def given(self, stream: str, frame: DataFrame, number: int) -> Batch:
         """A batch as Spark gives it to `foreachBatch`."""
         query = self.ids[stream]
+        self._sums[stream].add()
         waiting = [p for p in self._pipelines.values() if not done(p.source.get(stream), query, number)]
         fed = self._fed(stream, waiting)
         spec, told = self.spec(stream), self._told_rows(stream, query, number)

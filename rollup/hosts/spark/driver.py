@@ -27,7 +27,13 @@ from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
-from rollup.hosts.spark.ownership import refuse_half_lost, refuse_without_closings, refuse_without_tables
+from rollup.hosts.spark.ownership import (
+    agreed,
+    note_queries,
+    refuse_half_lost,
+    refuse_without_closings,
+    refuse_without_tables,
+)
 from rollup.hosts.spark.placement import pipeline_of
 from rollup.hosts.spark.query_log import drop_drafts, newest_done
 from rollup.hosts.spark.rests import Rests
@@ -126,6 +132,7 @@ class SparkHost:
         if self.statements is not None:
             self.statements.running.start(self.engine)
         refuse_without_tables(self.conf, self.program, {name: one.number for name, one in self.pipelines.items()})
+        owner = agreed(self.conf, self.program, self._marked)
         refuse_half_lost(self.conf, self.program, self._marked)
         if self.statements is not None:
             refuse_without_closings(self.conf, self.program, self.pipelines, self.statements.running)
@@ -140,6 +147,7 @@ class SparkHost:
             for stream in self.program.inputs:
                 queries.append(self._query(stream, once))
                 self._batches.ids[stream] = str(queries[-1].id)
+            note_queries(self.conf, owner, self._batches.ids)
             self._started.set()
             gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
             self._wait(queries, once)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +18,13 @@ from rollup.conf import Conf
 from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.query_log import entries, query_of
 from rollup.hosts.spark.rewind import Marked
 from rollup.hosts.statements.running import Running
 from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
+from rollup.sources.file_log import Listed, listed, move
 from rollup.sources.registry import source
 from rollup.stores.sql.options import StoreOptions
 
@@ -41,44 +45,164 @@ def claim(conf: Conf, program: Program) -> None:
             begin()
 
 
-def _own(conf: Conf, program: Program) -> None:
-    owner = _identity(conf, program)
-    file = conf.checkpoint / _OWNER
+@dataclass(frozen=True)
+class Owner:
+    """What a checkpoint says of itself: where streams come from and tables go, for people to read; the id of each stream's
+    query, which must be that of Spark's log; and the queries `before` it, whose checkpoint was lost."""
+
+    streams: Mapping[str, Mapping[str, Any]]
+    store: Mapping[str, Any]
+    queries: Mapping[str, str] = field(default_factory=dict[str, str])
+    before: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+
+    def write(self, checkpoint: Path) -> None:
+        """Put it in the place of the one before. Raises ConfigError."""
+        try:
+            checkpoint.mkdir(parents=True, exist_ok=True)
+            replace_durably(checkpoint / _OWNER, sealed(asdict(self), indent=1))
+        except OSError as problem:
+            raise ConfigError(f"cannot write the checkpoint {checkpoint}: {problem.strerror}") from None
+
+
+def _owner(checkpoint: Path) -> Owner | None:
+    """What a checkpoint says of itself; None when it says nothing yet. Raises ConfigError."""
+    file = checkpoint / _OWNER
     try:
-        conf.checkpoint.mkdir(parents=True, exist_ok=True)
-        if file.exists():
-            _compare(conf.checkpoint, unsealed(file.read_bytes(), owner), owner)
-        replace_durably(file, sealed(owner, indent=1))
+        return Owner(**unsealed(file.read_bytes(), [each.name for each in fields(Owner)]))
+    except FileNotFoundError:
+        return None
     except OSError as problem:
-        raise ConfigError(f"cannot write the checkpoint {conf.checkpoint}: {problem.strerror}") from None
+        raise ConfigError(f"cannot read {file}: {problem.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
         raise ConfigError(f"{file} is damaged: {problem}", hint="remove it if the checkpoint is this job's") from None
 
 
-def _identity(conf: Conf, program: Program) -> dict[str, Any]:
-    """What must stay for a checkpoint to stay: the streams, where each comes from, where tables go."""
+def _own(conf: Conf, program: Program) -> None:
+    was, now = _owner(conf.checkpoint), _identity(conf, program)
+    if was is not None:
+        _compare(conf, was, now)
+        now = replace(now, store=was.store, queries=was.queries, before=was.before)
+    now.write(conf.checkpoint)
+
+
+def _identity(conf: Conf, program: Program) -> Owner:
+    """Where streams come from and tables go now."""
     streams = {name: {key: conf.sources[name].get(key) for key in ("kind", "path", "topic")} for name in program.inputs}
     store = {key: conf.store.get(key) for key in ("kind", "path")}
     url = conf.store.get("url")
     # A password may change, and has no place in a folder that more people read.
-    return {"streams": streams, "store": store | {"url": None if url is None else StoreOptions.of(url).shown}}
+    return Owner(streams, store | {"url": None if url is None else StoreOptions.of(url).shown})
 
 
-def _compare(folder: Path, was: dict[str, Any], now: dict[str, Any]) -> None:
+def _compare(conf: Conf, was: Owner, now: Owner) -> None:
+    """Whether the streams are those of the checkpoint. Where folders are is not: a source that has moved is taken up there.
+
+    Whether its tables are those is known by their marks, see `agreed`.
+    """
     hint = "give this app a `checkpoint` of its own"
-    for stream, place in was["streams"].items():
-        if stream not in now["streams"]:
-            raise ConfigError(f"the checkpoint {folder} belongs to another app: it has a stream {stream}", hint=hint)
-        if place != now["streams"][stream]:
+    for stream, place in was.streams.items():
+        here = now.streams.get(stream)
+        if here is None:
             raise ConfigError(
-                f"the checkpoint {folder} belongs to another app: its stream {stream} comes from {_said(place)}",
+                f"the checkpoint {conf.checkpoint} belongs to another app: it has a stream {stream}", hint=hint
+            )
+        if place["kind"] != here["kind"] or place["topic"] != here["topic"]:
+            raise ConfigError(
+                f"the checkpoint {conf.checkpoint} belongs to another app: its stream {stream} comes from {_said(place)}",
                 hint=hint,
             )
-    if was["store"] != now["store"]:
-        raise ConfigError(f"the checkpoint {folder} belongs to tables in {_said(was['store'])}", hint=hint)
+        if place["path"] != here["path"] and here["kind"] != "delta" and _begun(conf, stream):
+            _moved(conf, stream, Path(place["path"]), Path(here["path"]))
 
 
-def _said(place: dict[str, Any]) -> str:
+def _moved(conf: Conf, stream: str, old: Path, new: Path) -> None:
+    """Take a log up whose files have moved. Raises ConfigError where they are not known to be the same."""
+    checkpoint = conf.checkpoint / stream
+    read = [(file, new / os.path.relpath(file.path, old)) for file in listed(checkpoint, None)]
+    other = [(file, now) for file, now in read if not _same(file, now)]
+    unknown = len(other) == len(read) > 0 or any(now.exists() for _, now in other)
+    if unknown and conf.sources[stream].get("moved_from") != str(old):
+        raise ConfigError(
+            f"the stream {stream} was read from {old}, and {len(other)} of the {len(read)} files that were read are not in "
+            f"{new} as they were, the first {other[0][1].name}",
+            hint="move files with their times (`mv`, `cp -p`, `rsync -a`): by name, time and size they are known; or say "
+            f'`moved_from = "{old}"` in [sources.{stream}], if they are the same',
+        )
+    sums = LogSums(checkpoint)
+    sums.forget(list(checkpoint.glob("sources/0/*")))
+    move(checkpoint, str(old), str(new))
+    sums.add()
+    structlog.get_logger("rollup").info("the files of a stream have moved", stream=stream, was=str(old), now=str(new))
+
+
+def _same(file: Listed, now: Path) -> bool:
+    """Whether a file that was read is one that is there now: by its time, or where the old one still is by its size."""
+    try:
+        there = now.stat()
+        return there.st_mtime_ns // 1_000_000 == file.modified or there.st_size == Path(file.path).stat().st_size
+    except OSError:
+        return False
+
+
+def agreed(conf: Conf, program: Program, marked: Mapping[str, Marked]) -> Owner:
+    """The checkpoint and the tables are of each other: the id of each stream's query is in both, as is what was lost before.
+
+    Raises ConfigError that names both where they say different things, StoreError where an entry of a log is damaged.
+    """
+    now = _identity(conf, program)
+    owner = _owner(conf.checkpoint) or now
+    queries, before = dict(owner.queries), dict(owner.before)
+    for stream in program.inputs:
+        checkpoint = conf.checkpoint / stream
+        LogSums(checkpoint).verify()
+        query, noted, log = query_of(checkpoint), queries.pop(stream, None), any(entries(checkpoint / "offsets"))
+        marks = {
+            name: str(one.source[stream]["query"])
+            for name, one in marked.items()
+            if stream in one.source and one.source[stream]["batch"] >= 0
+        }
+        if not marks and owner.store != now.store and _begun(conf, stream):
+            raise ConfigError(
+                f"the checkpoint {conf.checkpoint} belongs to tables in {_said(owner.store)}",
+                hint="give this app a `checkpoint` of its own",
+            )
+        anew = (
+            f"or remove {checkpoint}: the stream is read from its start, and tables and sinks pass over what they have"
+        )
+        if query is None and log:
+            raise ConfigError(
+                f"{checkpoint / 'metadata'} is gone, and {checkpoint / 'offsets'} goes on behind it",
+                hint=f"bring it back, {anew}",
+            )
+        if query is None:
+            before[stream] = sorted(set(marks.values()))
+            continue
+        if noted is not None and noted != query:
+            raise ConfigError(
+                f"{checkpoint / 'metadata'} says that the query of {stream} is {query}, and {conf.checkpoint / _OWNER} that "
+                f"it is {noted}",
+                hint=f"bring back the one that is damaged, {anew}",
+            )
+        for name, other in marks.items():
+            if other != query and other not in before.get(stream, ()) and _begun(conf, stream):
+                raise ConfigError(
+                    f"{checkpoint} is the log of query {query}, and {name} holds events of query {other}: they are not of "
+                    "each other, or one of them is damaged",
+                    hint=f"bring back tables and checkpoint that belong together, {anew}",
+                )
+        queries[stream] = query
+    owner = replace(now, queries=queries, before=before)
+    owner.write(conf.checkpoint)
+    return owner
+
+
+def note_queries(conf: Conf, owner: Owner, queries: Mapping[str, str]) -> None:
+    """Note the ids of the streams' queries, before the first batch of a new one."""
+    if owner.queries != queries:
+        replace(owner, queries=dict(queries)).write(conf.checkpoint)
+
+
+def _said(place: Mapping[str, Any]) -> str:
     return " ".join(str(value) for value in place.values() if value is not None)
 
 

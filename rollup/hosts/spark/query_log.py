@@ -15,9 +15,16 @@ from rollup.core.errors import StoreError
 
 
 def query_of(checkpoint: Path) -> str | None:
-    """The id of the streaming query of a checkpoint; None when it has none yet."""
+    """The id of the streaming query of a checkpoint; None when it has none yet. Raises StoreError when it is damaged."""
     metadata = checkpoint / "metadata"
-    return str(json.loads(metadata.read_text())["id"]) if metadata.exists() else None
+    try:
+        return str(json.loads(metadata.read_bytes())["id"]) if metadata.exists() else None
+    except (ValueError, TypeError, KeyError) as problem:
+        raise StoreError(
+            f"{metadata} is damaged: {problem}",
+            hint=f"bring the checkpoint back, or remove {checkpoint}: the stream is read from its start, and tables and "
+            "sinks pass over what they have",
+        ) from None
 
 
 def entries(log: Path) -> Iterator[Path]:

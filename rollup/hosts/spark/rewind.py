@@ -15,9 +15,10 @@ from uuid import uuid4
 import structlog
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.marks import Mark, Plans, Unknown, lowered, meant, unknown
+from rollup.checkpoint.marks import Mark, Plans, Unknown, lost, lowered, meant, none, unknown
 from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.query_log import beyond, entries, query_of, remove
 
 _PLANS = "rollup-plans.json"
@@ -100,7 +101,9 @@ def rewind(stream: str, checkpoint: Path, pipelines: Mapping[str, Marked], forge
     """
     query = query_of(checkpoint)
     found = {name: one.source[stream] for name, one in pipelines.items() if stream in one.source}
-    where = place(stream, checkpoint, {name: mark for name, mark in found.items() if mark["query"] == query})
+    # To who holds events of a query before this one, its checkpoint is lost: it takes this one from its start.
+    marks = {name: none(query, -1) if lost(mark, query) and query else mark for name, mark in found.items()}
+    where = place(stream, checkpoint, {name: mark for name, mark in marks.items() if mark["query"] == query})
     plans = plans_of(checkpoint)
     if query is None or where is None:
         return plans
@@ -112,6 +115,7 @@ def rewind(stream: str, checkpoint: Path, pipelines: Mapping[str, Marked], forge
         pipelines[name].remark({**pipelines[name].source, stream: {**mark, "plans": plans}})
     note_plans(checkpoint, plans)
     forget(query, where.batch)
+    LogSums(checkpoint).forget(later)
     remove(later)
     structlog.get_logger("rollup").info(
         "the stream goes back to the tables", stream=stream, batch=where.batch, ahead=sorted(where.marks)
