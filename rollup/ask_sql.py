@@ -73,6 +73,7 @@ class SqlAsker:
         self._shown = {} if kept is None else {name.casefold(): name for name in kept.tables}
         self._streams = streams
         self._known: dict[tuple[str, str], _Rewritten] = {}
+        engine.connection.execute("SET threads = 1")  # several add doubles, and give groups, in an order of chance
 
     def query(self, sql: str, parameters: Parameters = None) -> pa.Table:
         """The answer to one SELECT; `parameters` fill `?` and `$1` (a list) or `$name` (a mapping).

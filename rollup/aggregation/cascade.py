@@ -21,7 +21,7 @@ from rollup.aggregation.state import State
 from rollup.core import buckets
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.dialects import to_sql
+from rollup.core.dialects import InOrder, to_sql, unordered
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Value, column
 
@@ -156,7 +156,7 @@ class Cascade:
             "parts"
         )
         groups = [name for name in self.aggregation.identity if not in_zone or name != ZONE]
-        merged = merged_rows(cut, groups, self.aggregation.values)
+        merged = unordered(merged_rows(cut, groups, self.aggregation.values))
         return merged.select(exp.alias_(exp.Placeholder(this="zone"), ZONE, quoted=True)) if in_zone else merged
 
     def _done_query(self, level: Duration) -> exp.Select:
@@ -185,8 +185,11 @@ def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) 
     return query.group_by(*(column(name) for name in groups), copy=False) if groups else query
 
 
-def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Window:
-    return exp.Window(this=aggregate.copy(), partition_by=[column(name) for name in groups])
+def _over(aggregate: exp.Expr, groups: list[str]) -> exp.Expr:
+    partition: list[exp.Expr] = [column(name) for name in groups]
+    if isinstance(aggregate, InOrder):
+        return InOrder(this=aggregate.this.copy(), over=partition)
+    return exp.Window(this=aggregate.copy(), partition_by=partition)
 
 
 def narrowed(aggregation: Aggregation, table: pa.Table) -> pa.Table:

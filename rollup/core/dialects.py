@@ -19,6 +19,15 @@ class LastBy(Expression, exp.AggFunc):
     arg_types = {"this": True, "time": True, "arrival": True, "first": False}
 
 
+class InOrder(Expression, exp.AggFunc):
+    """A sum of doubles, or another function of them that depends on their order (`name`), in the order of the values.
+
+    So it is the same bit for bit, whatever order rows are read in. With `over`, over all rows of a partition.
+    """
+
+    arg_types = {"this": True, "name": False, "over": False}
+
+
 class Values(Expression, exp.AggFunc):
     """The distinct values of a column that are not null, as a sorted list; null when there is none."""
 
@@ -96,6 +105,63 @@ def _duckdb_last(self: Generator, node: LastBy) -> str:
     return self.func(name, node.this, order)
 
 
+def _order_name(node: InOrder) -> str:
+    return str(node.args.get("name") or "SUM")
+
+
+def _duckdb_in_order(self: Generator, node: InOrder) -> str:
+    value, name = self.sql(node, "this"), _order_name(node)
+    if node.args.get("over") is None:
+        return f"LIST_AGGREGATE(LIST_SORT(LIST({value})), '{name.lower()}')"
+    return f"{name}({value} ORDER BY {value}) OVER ({_partition(self, node)})"
+
+
+def _postgres_in_order(self: Generator, node: InOrder) -> str:
+    value = self.sql(node, "this")
+    return f"{_order_name(node)}({value} ORDER BY {value})" if node.args.get("over") is None else _framed(self, node)
+
+
+def _spark_in_order(self: Generator, node: InOrder) -> str:
+    if node.args.get("over") is not None:
+        return _framed(self, node)
+    return f"AGGREGATE(SORT_ARRAY(COLLECT_LIST({self.sql(node, 'this')})), {_SPARK_FOLDS[_order_name(node)]})"
+
+
+_SPARK_FOLDS = {
+    "SUM": "CAST(NULL AS DOUBLE), (t, x) -> COALESCE(t + x, x)",
+    "STDDEV_POP": (
+        "NAMED_STRUCT('n', 0D, 'm', 0D, 's', 0D), (t, x) -> NAMED_STRUCT('n', t.n + 1D, 'm', t.m + (x - t.m) / "
+        "(t.n + 1D), 's', t.s + (x - t.m) * (x - (t.m + (x - t.m) / (t.n + 1D)))), t -> SQRT(t.s / NULLIF(t.n, 0D))"
+    ),
+}
+"""How a sorted array is folded, by function."""
+
+
+def _partition(self: Generator, node: InOrder) -> str:
+    names = ", ".join(self.sql(each) for each in node.args["over"])
+    return f"PARTITION BY {names}" if names else ""
+
+
+def _framed(self: Generator, node: InOrder) -> str:
+    """A frame of a whole partition that says its order: the way of engines that order no arguments of a window."""
+    value, frame = self.sql(node, "this"), "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    return f"{_order_name(node)}({value}) OVER ({_partition(self, node)} ORDER BY {value} {frame})".replace("( ", "(")
+
+
+def unordered(tree: exp.Select) -> exp.Select:
+    """The same sums in whatever order rows come: for parts whose order is not asked for."""
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, InOrder):
+            return node
+        total, over = exp.Sum(this=node.this), node.args.get("over")
+        return total if over is None else exp.Window(this=total, partition_by=over)
+
+    found = tree.transform(plain)
+    assert isinstance(found, exp.Select)
+    return found
+
+
 def _postgres_last(self: Generator, node: LastBy) -> str:
     way = "ASC" if node.args.get("first") else "DESC"
     time, arrival, value = (self.sql(node, key) for key in ("time", "arrival", "this"))
@@ -157,6 +223,7 @@ def _duckdb() -> type[Dialect]:
             TRANSFORMS: dict[Any, Any] = {
                 **DuckDB.Generator.TRANSFORMS,
                 LastBy: _duckdb_last,
+                InOrder: _duckdb_in_order,
                 Values: lambda self, e: (
                     f"LIST_SORT(LIST(DISTINCT {self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))"
                 ),
@@ -184,6 +251,7 @@ def _postgres() -> type[Dialect]:
             TRANSFORMS: dict[Any, Any] = {
                 **Postgres.Generator.TRANSFORMS,
                 LastBy: _postgres_last,
+                InOrder: _postgres_in_order,
                 Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
                 Size: lambda self, e: f"COALESCE(CARDINALITY({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL)",
@@ -205,6 +273,7 @@ def _spark() -> type[Dialect]:
             TRANSFORMS: dict[Any, Any] = {
                 **Spark.Generator.TRANSFORMS,
                 LastBy: _spark_last,
+                InOrder: _spark_in_order,
                 Union: lambda self, e: f"SORT_ARRAY(ARRAY_DISTINCT(FLATTEN(COLLECT_LIST({self.sql(e, 'this')}))))",
                 Size: lambda self, e: f"COALESCE(SIZE({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL(38, 0))",

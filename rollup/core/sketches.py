@@ -1,11 +1,14 @@
-"""Sketches from Apache DataSketches as SQL functions: fold values, merge sketches, read estimates.
+"""Sketches as SQL functions: fold values, merge sketches, read estimates.
 
-A sketch is a BLOB in the library's own serialized form, so other DataSketches readers can open it too.
+Those of HLL and of frequent values are Apache DataSketches' own, so its other readers can open them too; which of two
+orders they are merged in shows, so parts are merged in the order of their bytes. Quantiles are counts
+(`rollup.core.ranks`), since KLL sketches merge by chance; they keep its name, as do their columns, because tables may
+still hold KLL sketches of before, which are read.
 
 | function | takes | gives |
 |---|---|---|
 | rollup_hll_fold / rollup_hll_merge | list of values as text / list of sketches | HLL, lg_k 12 |
-| rollup_kll_fold / rollup_kll_merge | list of doubles / list of sketches | KLL doubles, k 200 |
+| rollup_kll_fold / rollup_kll_merge | list of doubles / list of sketches | counts of values or of narrow ranges |
 | rollup_topk_fold / rollup_topk_merge | list of values as text / list of sketches | frequent strings, 2^10 counters |
 """
 
@@ -19,10 +22,11 @@ import duckdb
 import numpy as np
 from duckdb.sqltypes import BIGINT, BLOB, DOUBLE, VARCHAR
 
+from rollup.core import ranks
 from rollup.core.json_line import json_line
 
 ds: Any = _datasketches  # its classes come from C++, where no type checker can see them
-_LG_K, _KLL_K, _LG_MAP = 12, 200, 10
+_LG_K, _LG_MAP = 12, 10
 _EMPTY = 0
 """Stands for the empty text, which the library passes over; a number is hashed as no other text is."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
@@ -39,13 +43,16 @@ def hll_fold(values: Iterable[str | None] | None) -> bytes | None:
     return sketch.serialize_compact()
 
 
+def _in_order(parts: Iterable[bytes | None] | None) -> list[bytes]:
+    return sorted(part for part in parts or () if part is not None)
+
+
 def hll_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
     """One sketch of all parts."""
     union, some = ds.hll_union(_LG_K), False
-    for part in parts or ():
-        if part is not None:
-            union.update(ds.hll_sketch.deserialize(part))
-            some = True
+    for part in _in_order(parts):
+        union.update(ds.hll_sketch.deserialize(part))
+        some = True
     return union.get_result().serialize_compact() if some else None
 
 
@@ -59,24 +66,25 @@ def hll_estimate(sketch: bytes | None) -> int:
 
 
 def kll_fold(values: Iterable[float | None] | None) -> bytes | None:
-    """A KLL quantile sketch of the values that are neither null nor NaN, which has no rank; None when there is none."""
+    """The counts of the values that are neither null nor NaN, which has no rank; None when there is none."""
     present = np.array([value for value in values or () if value is not None], dtype=np.float64)
     present = present[~np.isnan(present)]
-    if not len(present):
-        return None
-    sketch = ds.kll_doubles_sketch(_KLL_K)
-    sketch.update(present)
-    return sketch.serialize()
+    return ranks.Counts.of(present).packed() if len(present) else None
+
+
+def _counts(blob: bytes) -> ranks.Counts:
+    """Those of a sketch; what a KLL sketch has kept counts as often as it says."""
+    found = ranks.unpacked(blob)
+    if found is None:
+        items = list(ds.kll_doubles_sketch.deserialize(blob))
+        found = ranks.Counts.of(np.array([value for value, _ in items]), np.array([weight for _, weight in items]))
+    return found
 
 
 def kll_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
     """One sketch of all parts."""
-    merged, some = ds.kll_doubles_sketch(_KLL_K), False
-    for part in parts or ():
-        if part is not None:
-            merged.merge(ds.kll_doubles_sketch.deserialize(part))
-            some = True
-    return merged.serialize() if some else None
+    found = ranks.total(_counts(part) for part in parts or () if part is not None)
+    return None if found is None else found.packed()
 
 
 def kll_quantile(sketch: bytes | None, rank: float) -> float | None:
@@ -85,8 +93,7 @@ def kll_quantile(sketch: bytes | None, rank: float) -> float | None:
     >>> kll_quantile(kll_fold([1.0, 2.0, 3.0]), 0.5)
     2.0
     """
-    read = ds.kll_doubles_sketch.deserialize(sketch) if sketch else None
-    return None if read is None or read.is_empty() else read.get_quantile(rank)
+    return _counts(sketch).at(rank) if sketch else None
 
 
 def kll_quantiles(sketch: bytes | None) -> str | None:
@@ -109,10 +116,9 @@ def topk_fold(values: Iterable[str | None] | None) -> bytes | None:
 def topk_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
     """One sketch of all parts."""
     merged, some = ds.frequent_strings_sketch(_LG_MAP), False
-    for part in parts or ():
-        if part is not None:
-            merged.merge(ds.frequent_strings_sketch.deserialize(part))
-            some = True
+    for part in _in_order(parts):
+        merged.merge(ds.frequent_strings_sketch.deserialize(part))
+        some = True
     return merged.serialize() if some else None
 
 

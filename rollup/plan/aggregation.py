@@ -14,11 +14,12 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import GMT, Duration, normal_zone
-from rollup.core.dialects import LastBy
+from rollup.core.dialects import InOrder, LastBy
 from rollup.core.errors import PlanError
 from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial
 from rollup.plan.aggregates import (
     AGGREGATES,
+    DOUBLE,
     EXACT,
     LONG,
     Kind,
@@ -352,6 +353,8 @@ class _Builder:
         stored = kind_of(partial, kind)
         helper = None if partial.helper is None else (_helper(suffix), *partial.helper(siblings))
         merge = partial.merge(siblings)
+        if stored is DOUBLE and isinstance(merge, exp.Sum):
+            merge = InOrder(this=merge.this)
         if stored is EXACT:
             merge = guarded(merge, column(overflow_of(name)))
         self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)

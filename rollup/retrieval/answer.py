@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from rollup.aggregation.cascade import merged_rows
 from rollup.core.calendar import Duration
-from rollup.core.dialects import PeriodJoin
+from rollup.core.dialects import PeriodJoin, unordered
 from rollup.plan.aggregates import EXACT, WIDE
 from rollup.plan.aggregation import (
     COMMIT,
@@ -65,6 +65,13 @@ def key_column(index: int) -> str:
     return f"AGG_KEY_{index}"
 
 
+def row_order(aggregation: Aggregation, extras: Iterable[str], table: str) -> list[exp.Column]:
+    """What tells any two bucket rows of a table apart, in the order of answers: time, zone if asked for, keys."""
+    keys = [key_column(index) for index in range(len(aggregation.keys))]
+    names = (TIMESTAMP, *([ZONE] if ZONE in extras else []), *keys)
+    return [exp.column(column(name).this, table=table) for name in names]
+
+
 def _late_key(index: int) -> str:
     return f"AGG_LATE_KEY_{index}"
 
@@ -113,9 +120,10 @@ def bucket_rows(
     opened: str = "open",
     start: exp.Expr = START,
     end: exp.Expr = END,
+    keys: bool = False,
 ) -> exp.Select:
     """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP, outputs, AGG_EVENTS."""
-    return level_rows(aggregation, Part(per, closed, opened, between(start, end)), outputs, [EVENTS])
+    return level_rows(aggregation, Part(per, closed, opened, between(start, end)), outputs, [EVENTS], keys)
 
 
 def level_rows(
@@ -171,6 +179,8 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
     values = tuple(value for value in aggregation.values if value.name in names)
     groups = [TIMESTAMP, *same]
     merged = merged_rows(both, groups, values)
+    if part.opened is None and not aggregation.own_zones and aggregation.policy is not Policy.CORRECT:
+        merged = unordered(merged)  # a stored bucket is one row
     narrow = exp.select(
         *(column(name) for name in groups),
         *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),

@@ -96,7 +96,8 @@ def _chosen(
         exp.alias_(_value(name, index, kind, word, keys), name, quoted=True)
         for index, (name, (kind, word)) in enumerate(wanted.items())
     ]
-    return exp.select(column(TIMESTAMP), *(column(name) for name in shown), *values).from_(counted.subquery("c"))
+    places = [TIMESTAMP, *shown, *keys]
+    return exp.select(*(column(name) for name in places), *values).from_(counted.subquery("c"))
 
 
 def _value(name: str, index: int, kind: Type, word: str, keys: Sequence[str]) -> exp.Expr:

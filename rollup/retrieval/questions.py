@@ -38,6 +38,7 @@ from rollup.retrieval.answer import (
     bucket_column,
     bucket_rows,
     level_rows,
+    row_order,
 )  # fmt: skip
 from rollup.retrieval.gaps import FILLS, filled, grid
 from rollup.retrieval.relations import late_rows, open_rows, open_schema, state_rows
@@ -192,7 +193,7 @@ class Ask(Asked):
     def tree(self, sides: Sides) -> exp.Select:
         aggregation, selection = self.aggregation, self.selection
         outputs, extras = _needed(aggregation, self.on, selection), self._extras
-        levels = [level_rows(aggregation, part, outputs, extras, self.fill is not None) for part in self._parts(sides)]
+        levels = [level_rows(aggregation, part, outputs, extras, keys=True) for part in self._parts(sides)]
         rows = (
             levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
         )
@@ -204,7 +205,7 @@ class Ask(Asked):
         if self.fill is not None:
             rows = filled(query.select("*"), aggregation, outputs, extras, self.fill)
             query = exp.select().from_(rows.subquery("b"))
-        return shape(query, scope, selection, star)
+        return shape(query, scope, selection, star, row_order(aggregation, extras, "b"))
 
     def _parts(self, sides: Sides) -> list[Part]:
         opened = None if sides is Sides.STORED else "open"

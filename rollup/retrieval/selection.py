@@ -7,8 +7,9 @@ from functools import partial
 
 from sqlglot import exp
 
-from rollup.core.dialects import Checked, LastBy, Widened
+from rollup.core.dialects import Checked, InOrder, LastBy, Widened
 from rollup.core.errors import QueryError
+from rollup.engine.aggregates.partials import double, some
 from rollup.plan.aggregation import TIMESTAMP, column
 from rollup.plan.app import Item, Selection, check_columns, position
 from rollup.plan.expressions import Scope, bind, condition, ranked
@@ -34,11 +35,14 @@ def constant(node: exp.Expr) -> object:
     ).at(*position(node))
 
 
-def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[str]) -> exp.Select:
+def shape(
+    query: exp.Select, scope: Scope, selection: Selection, star: Sequence[str], order: Sequence[exp.Expr]
+) -> exp.Select:
     """A select list and what follows it, put on a query that has FROM and WHERE; `star` is what `*` means.
 
     An aggregate anywhere, or `group by`, makes groups of rows, and of everything else the value of the newest bucket.
-    Raises PlanError for two columns of one name.
+    `order` tells any two rows apart: where the question says no order, or leaves some rows equal, theirs is that, and
+    that of groups is by what they are grouped by. Raises PlanError for two columns of one name.
     """
     items = selection.items or tuple(Item(name, column(name)) for name in star)
     check_columns(items)
@@ -46,14 +50,14 @@ def shape(query: exp.Select, scope: Scope, selection: Selection, star: Sequence[
     named = _over_rows(scope, bound)
     groups = [ranked(found.sql, found.type) for found in (bind(node, scope) for node in selection.group_by)]
     rest = [node for node in (selection.having, *(each.this for each in selection.order_by)) if node is not None]
-    settle = _as_it_is
+    settle, last = _as_it_is, list(order)
     if groups or any(found.sql.find(exp.AggFunc) for found in (*bound.values(), *(bind(node, named) for node in rest))):
         time = scope.find(exp.column(TIMESTAMP)).sql
-        settle = partial(_settled, groups=groups, time=time)
+        settle, last = partial(_settled, groups=groups, time=time), groups
         query = query.group_by(*groups) if groups else query.having(exp.GT(this=_rows(), expression=_ZERO.copy()))
     settled = {name: Bound(settle(found.sql.copy()), found.type) for name, found in bound.items()}
     query = query.select(*(exp.alias_(found.sql, name, quoted=True) for name, found in settled.items()))
-    return _tail(query, named, selection, settle)
+    return _tail(query, named, selection, settle, last)
 
 
 def _over_rows(scope: Scope, items: Mapping[str, Bound]) -> Scope:
@@ -84,15 +88,26 @@ def _settled(node: exp.Expr, groups: Sequence[exp.Expr], time: exp.Expr) -> exp.
     return node
 
 
-def _tail(query: exp.Select, named: Scope, selection: Selection, settle: Callable[[exp.Expr], exp.Expr]) -> exp.Select:
+def _tail(
+    query: exp.Select,
+    named: Scope,
+    selection: Selection,
+    settle: Callable[[exp.Expr], exp.Expr],
+    last: Sequence[exp.Expr],
+) -> exp.Select:
     if selection.having is not None:
         passes = settle(condition(selection.having, named, "`having`"))
         grouped = query.args.get("group") or passes.find(exp.AggFunc)
         query = query.having(passes) if grouped else query.where(passes)
+    ordered = list[exp.Expr]()
     for ordering in selection.order_by:
         found = bind(ordering.this, named)
-        key = ranked(settle(found.sql), found.type)
-        query = query.order_by(exp.Ordered(this=key, desc=ordering.args.get("desc"), nulls_first=True))
+        ordered.append(ranked(settle(found.sql), found.type))
+        query = query.order_by(exp.Ordered(this=ordered[-1], desc=ordering.args.get("desc"), nulls_first=True))
+    asked = {key.name for key in ordered if isinstance(key, exp.Column)}
+    for key in last:
+        if key not in ordered and not (isinstance(key, exp.Column) and key.name in asked):
+            query = query.order_by(exp.Ordered(this=key.copy(), nulls_first=True))
     for clause in ("limit", "offset"):
         node = getattr(selection, clause)
         if node is not None:
@@ -132,6 +147,8 @@ def _row_aggregate(call: exp.Anonymous, scope: Scope) -> Bound | None:
         kind = Type.LONG if argument.type.integral else Type.DOUBLE
         if kind is Type.LONG:
             return Bound(Checked(this=exp.Sum(this=Widened(this=argument.sql)), to=kind.sql), kind)
+    if name == "avg" and argument.type.integral:
+        return Bound(exp.cast(exp.Avg(this=argument.sql), kind.sql), kind)
     return Bound(exp.cast(found[0](argument.sql), kind.sql), kind)
 
 
@@ -143,10 +160,13 @@ def _of_a_row(call: exp.Anonymous, scope: Scope) -> Bound:
 
 
 _ROW_AGGREGATES = {
-    "sum": (lambda x: exp.Sum(this=x), None),
-    "avg": (lambda x: exp.Avg(this=x), Type.DOUBLE),
+    "sum": (lambda x: InOrder(this=double(x)), None),
+    "avg": (
+        lambda x: exp.Div(this=InOrder(this=double(x)), expression=some(exp.Count(this=x.copy())), typed=False),
+        Type.DOUBLE,
+    ),
     "min": (lambda x: exp.Min(this=x), None),
     "max": (lambda x: exp.Max(this=x), None),
-    "stddev": (lambda x: exp.StddevPop(this=x), Type.DOUBLE),
+    "stddev": (lambda x: InOrder(this=double(x), name="STDDEV_POP"), Type.DOUBLE),
     "distinctcount": (lambda x: exp.Count(this=exp.Distinct(expressions=[x])), Type.LONG),
 }

@@ -2,7 +2,8 @@
 and readers put a bucket together in any order.
 
 For each entry of AGGREGATES, random events are folded in parts. Any order and any grouping of the merges gives what
-one fold of all events gives; no rows at all is the neutral element. Sketches agree in their estimates.
+one fold of all events gives; no rows at all is the neutral element. Quantiles are the same bytes, other sketches agree in
+their estimates.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from functools import cache
 from typing import Any
 
+import datasketches
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 
 from rollup.aggregation.cascade import Cascade
 from rollup.aggregation.partials import Partials
+from rollup.core.sketches import kll_fold, kll_merge, kll_quantile
 from rollup.engine.aggregates import partials
 from rollup.engine.aggregates.partials import Partial
 from rollup.hosts.local import LocalHost
@@ -35,7 +38,6 @@ _ARROW = {"string": pa.string(), "double": pa.float64(), "long": pa.int64(), "in
 _NUMERIC = ("sum", "avg", "stddev", "variance", "quantiles")
 _ESTIMATES = {
     "AGG_HLL": "rollup_hll_estimate({})",
-    "AGG_KLL": "rollup_kll_quantiles({})",
     "AGG_TOPK": "rollup_topk_items({}, 9)",
 }
 CASES = [
@@ -136,14 +138,36 @@ def test_a_merged_distinct_estimate_stays_within_its_bounds(parts: int) -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 7])
-def test_merged_quantiles_stay_within_their_bounds(parts: int) -> None:
+def test_merged_quantiles_are_the_same_bytes_and_stay_within_their_bounds(parts: int) -> None:
     it, size = law("quantiles", "double"), 20_000
     rows = [it.fold([(n, float(n)) for n in range(part, size, parts)]) for part in range(parts)]
     merged = it.merge(*rows)
     median = (
         shared_engine().run('SELECT rollup_kll_quantile("AGG_KLL_x", 0.5) AS q FROM rows', rows=merged)["q"][0].as_py()
     )
-    assert abs(median - size / 2) < 0.03 * size
+    assert abs(median - size / 2) < 0.004 * size / 2
+    assert it.merge(*reversed(rows)).equals(merged)
+    assert (
+        it.merge(it.fold([(n, float(n)) for n in range(size)]))
+        .select(["AGG_KLL_x"])
+        .equals(merged.select(["AGG_KLL_x"]))
+    )
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1, max_size=600), st.floats(0, 1))
+def test_a_quantile_is_a_value_of_that_rank_within_its_stated_error(values: list[float], rank: float) -> None:
+    wanted = sorted(values)[min(int(rank * len(values)), len(values) - 1)]
+    found = kll_quantile(kll_fold(values), rank)
+    assert found is not None
+    assert found == wanted or (len(set(values)) > 256 and abs(found - wanted) <= max(0.004 * abs(wanted), 5e-308))
+
+
+def test_a_kll_sketch_of_before_is_read_and_merged() -> None:
+    old = datasketches.kll_doubles_sketch(200)
+    for n in range(100):
+        old.update(float(n))
+    assert kll_quantile(old.serialize(), 0.5) == 50.0
+    assert kll_quantile(kll_merge([old.serialize(), kll_fold([200.0] * 100)]), 0.75) == 200.0
 
 
 OVERFLOWN = (

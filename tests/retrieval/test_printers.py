@@ -6,6 +6,7 @@ The relations are plain tables with the same content, so that only the printed t
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,6 +146,77 @@ def test_three_engines_give_the_same_rows(
     assert expected
     assert alike(expected, by_postgres(ask, tables)), by_postgres(ask, tables)
     assert alike(expected, by_spark(ask, tables)), by_spark(ask, tables)
+
+
+DOUBLES = """define stream S (k string, v double, ts long);
+    @OutOfOrder('correct') define aggregation A from S
+    select k, sum(v) as total, avg(v) as mean, stddev(v) as sd, variance(v) as spread, min(v) as low, max(v) as high,
+    first(v) as first, last(v) as last, v as plain, distinctCount(v) as different, count() as n
+    group by k aggregate by ts every sec ... year;"""
+SKETCHES = "quantiles(v, 0.9) as p, quantiles(v) as ps, hll(v) as h, topk(v, 3) as t"
+
+
+@pytest.fixture(scope="module")
+def doubles() -> LocalHost:
+    """Rows in many parts, of values whose sum depends on the order in which they are added."""
+    drawn = random.Random(5)
+    events = [
+        (drawn.choice("ab"), drawn.choice((1e9, 1.0, 1e-9)) * drawn.random(), START + drawn.randrange(40 * DAY))
+        for _ in range(600)
+    ]
+    made = LocalHost(compile_app(DOUBLES.replace("count()", f"{SKETCHES}, count()")))
+    for at in range(0, len(events), 20):
+        made.send("S", events[at : at + 20])
+    return made
+
+
+def shuffled(tables: Relations, seed: int) -> Relations:
+    """The same relations with their rows in another order."""
+    drawn = random.Random(seed)
+    places = {name: drawn.sample(range(rows.num_rows), rows.num_rows) for name, rows in tables.items()}
+    return {name: rows.take(pa.array(places[name], pa.int64())) for name, rows in tables.items()}
+
+
+_PLAIN = "AGG_TIMESTAMP, k, total, mean, sd, spread, low, high, first, last, plain, n"
+UNORDERED = [
+    f"from A within '2018-**-** **:**:**' per 'years' select {_PLAIN}",
+    f"from A within '2018-**-** **:**:**' per 'days' select {_PLAIN}",
+    "from A within '2018-**-** **:**:**' per 'days' select n, mean order by n limit 5",
+    "from A within '2018-**-** **:**:**' per 'days' select sum(total) as s, avg(mean) as a, stddev(sd) as d, "
+    "stddev(n) as e, min(low) as l, max(high) as h, distinctCount(total) as c",
+    "from A within '2018-**-** **:**:**' per 'days' select k, sum(total) as s, mean group by k having s != 0",
+]
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+@pytest.mark.parametrize("text", UNORDERED)
+def test_an_answer_is_the_same_bit_for_bit_in_whatever_order_its_rows_are_read(
+    doubles: LocalHost,
+    by_postgres: Callable[[Ask, Relations], Rows],
+    by_spark: Callable[[Ask, Relations], Rows],
+    text: str,
+) -> None:
+    ask = plan(parse_query(text), doubles.program.aggregations)
+    tables = {
+        name: rows.drop_columns([c for c in rows.column_names if c.startswith(("AGG_KLL", "AGG_HLL", "AGG_TOPK"))])
+        for name, rows in relations(doubles, ask).items()
+    }
+    wanted = by_duckdb(ask, tables)
+    for engine in (by_duckdb, by_postgres, by_spark):
+        first = engine(ask, tables)
+        assert alike(first, wanted)
+        for seed in range(8 if engine is by_duckdb else 2):
+            assert engine(ask, shuffled(tables, seed)) == first
+
+
+def test_sketches_too_give_the_same_in_whatever_order_they_are_merged(doubles: LocalHost) -> None:
+    for per in ("years", "days"):
+        text = f"from A within '2018-**-** **:**:**' per '{per}' select k, p, ps, h, t, different, AGG_EVENTS"
+        ask = plan(parse_query(text), doubles.program.aggregations)
+        tables = relations(doubles, ask)
+        found = [by_duckdb(ask, shuffled(tables, seed)) for seed in range(8)]
+        assert found[0] and all(rows == found[0] for rows in found)
 
 
 @pytest.mark.spark

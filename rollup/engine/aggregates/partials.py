@@ -14,7 +14,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from rollup.core.dialects import LastBy, Union, Values
+from rollup.core.dialects import InOrder, LastBy, Union, Values
 
 Find = Callable[[str], exp.Expr]
 """Gives what stands for a partial of the same argument, by its name."""
@@ -88,12 +88,12 @@ def _merge_m2(find: Find) -> exp.Expr:
     between = exp.Mul(
         this=exp.Mul(this=find("count"), expression=exp.paren(spread)), expression=exp.paren(spread.copy())
     )
-    return exp.Sum(this=exp.Add(this=find("m2"), expression=between))
+    return InOrder(this=exp.Add(this=find("m2"), expression=between))
 
 
 def _weighted(find: Find) -> tuple[exp.Expr, exp.Expr]:
     """Numerator and denominator of the mean of parts weighted by their counts."""
-    total = exp.Sum(this=exp.Mul(this=find("mean"), expression=find("count")))
+    total = InOrder(this=exp.Mul(this=find("mean"), expression=find("count")))
     there = exp.Not(this=exp.Is(this=find("mean"), expression=exp.Null()))
     return total, exp.Sum(this=exp.Case(ifs=[exp.If(this=there, true=find("count"))]))
 

@@ -28,7 +28,7 @@ from rollup.gateway.rewriting.mentions import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
-from rollup.retrieval.answer import bucket_rows
+from rollup.retrieval.answer import bucket_rows, row_order
 from rollup.retrieval.questions import Ask, ask_for, attributes
 from rollup.retrieval.trees import Asked, Sides
 from rollup.statements.committed.kept import Kept
@@ -90,12 +90,12 @@ class SliceQuestion(Asked):
         keys = {key.name: Output(key.name, key.type, column(key.name)) for key in self.aggregation.keys}
         loaded, where = self.key.loaded, self.key.where
         wanted = [c for c in kinds if c != TIMESTAMP and (c in loaded or c in dict(where))]
-        inner = bucket_rows(self.aggregation, self.per, [outputs.get(c) or keys[c] for c in wanted])
+        inner = bucket_rows(self.aggregation, self.per, [outputs.get(c) or keys[c] for c in wanted], keys=True)
         typed = [exp.alias_(exp.cast(column(c), kinds[c].sql), c, quoted=True) for c in loaded]
         query = exp.select(*typed).from_(inner.subquery("b"))
         for key, values in where:
             query = query.where(exp.In(this=column(key), expressions=[exp.convert(value) for value in values]))
-        return query.order_by(column(TIMESTAMP)).limit(self.rows)
+        return query.order_by(*row_order(self.aggregation, (), "b")).limit(self.rows)
 
 
 @lru_cache(maxsize=4096)

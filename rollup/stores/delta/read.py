@@ -307,7 +307,7 @@ class DeltaSnapshot:
 
     def _files_in(self, ask: Question, level: Duration) -> list[str]:
         found = [file for start, end in ask.ranges(level) for file in self.files(level, start, end)]
-        return found if len(ask.ranges(level)) == 1 else sorted(set(found))
+        return sorted(set(found))  # a log lists them in another order once it has a checkpoint
 
     def _with(self, closed: Mapping[str, tuple[Duration, list[str]]], opened: bool, late: bool) -> str:
         """The relations of a query, as it reads them of this commit: `closed` has a level and its files for each."""
