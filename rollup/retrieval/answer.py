@@ -179,7 +179,8 @@ def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], fin
     values = tuple(value for value in aggregation.values if value.name in names)
     groups = [TIMESTAMP, *same]
     merged = merged_rows(both, groups, values)
-    if part.opened is None and not aggregation.own_zones and aggregation.policy is not Policy.CORRECT:
+    several = part.opened or part.period or aggregation.own_zones or aggregation.policy is Policy.CORRECT
+    if not several:
         merged = unordered(merged)  # a stored bucket is one row
     narrow = exp.select(
         *(column(name) for name in groups),
