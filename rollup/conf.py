@@ -16,6 +16,7 @@ path = "tables"
 
 [late]
 policy = "correct"                 # of aggregations that say nothing of late events: merge (default), drop, correct
+ahead = "1 day"                    # an event further ahead of the clock is a dead letter; "any" takes all
 
 [metrics]
 port = 9400
@@ -83,7 +84,7 @@ _TOP: Known = {
     "statement_shards": whole(1, 4096),
     **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
 }
-_LATE: Known = {"policy": one_of("merge", "drop", "correct")}
+_LATE: Known = {"policy": one_of("merge", "drop", "correct"), "ahead": text}
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
 
 
@@ -109,6 +110,8 @@ class Conf:
     zoned: bool = False
     """Whether the zone is declared: without one, each row whose time is a text is cut in the zone of that text."""
     late: str | None = None
+    ahead: str = "1 day"
+    """How far ahead of the clock an event may be, or "any"."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -125,9 +128,10 @@ class Conf:
 
     def declaration(self) -> Declaration:
         """The app, with what the configuration says of late events. Raises ConfigError when it cannot be read."""
-        from rollup.plan.lateness import Lateness
+        from rollup.plan.lateness import Lateness, ahead_of
         from rollup.program import Declaration
 
+        ahead_of(self.ahead)
         return Declaration(self._text(), self.zone if self.zoned else None, Lateness.of(self.sources, self.late))
 
     def _text(self) -> str:
@@ -165,6 +169,7 @@ def load(path: Path | str) -> Conf:
         zone=raw.get("zone", GMT),
         zoned="zone" in raw,
         late=late.get("policy"),
+        ahead=late.get("ahead", "1 day"),
         metrics_port=metrics.get("port"),
         metrics_host=metrics.get("host", "127.0.0.1"),
         spark=dict(_settings(path, raw.get("spark", {}))),

@@ -9,6 +9,8 @@ stayed as it was planned]. So a mark of before, from a backup, is not taken for 
 
 The input is the offsets that follow, or the names of files by batch: `files` of [batch, names] for the newest; it says
 nothing of the batches up to `since`. `ahead` is what it holds of batches that will be planned anew.
+
+`newest` is the time that events of the last batch were measured against, where that was ahead of the clock.
 """
 
 from __future__ import annotations
@@ -70,6 +72,14 @@ def after(mark: Mark | None, query: str, batch: int, following: int, held: Input
         known = _files(known, batch, held)
     planned = {"plans": [list(plan) for plan in plans]} if plans else {}
     return {"query": query, "batch": batch, "arrivals": following, "input": known, **planned}
+
+
+def measured(mark: Mark, newest: int) -> Mark:
+    """A mark with the time that the events of its last batch were measured against."""
+    return {
+        **{name: value for name, value in mark.items() if name != "newest"},
+        **({"newest": newest} if newest else {}),
+    }
 
 
 def none(query: str, batch: int) -> Mark:

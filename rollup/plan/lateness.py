@@ -34,7 +34,7 @@ class Lateness:
         Lateness(streams=(('S', 90000),), policy=None)
         """
         given = ((name, options["lateness"]) for name, options in sources.items() if "lateness" in options)
-        return cls(tuple((name, _length(name, text)) for name, text in given), policy)
+        return cls(tuple((name, _length(f"[sources.{name}]: lateness", text)) for name, text in given), policy)
 
     def declared(self, definition: AggregationDef, feeding: Callable[[str], Collection[str]]) -> AggregationDef:
         """A definition with the buffer and the policy that it lacks; `feeding` gives the sources' streams behind one.
@@ -73,11 +73,22 @@ def declares(definition: AggregationDef, *names: str) -> bool:
     return any(annotation.name.lower() in names for annotation in definition.annotations)
 
 
-def _length(stream: str, text: Any) -> int:
+def ahead_of(text: Any) -> int | None:
+    """How far ahead an event may be, ms, by a configuration; None for any distance. Raises ConfigError.
+
+    >>> ahead_of("2 hours"), ahead_of("any")
+    (7200000, None)
+    """
+    if text == "any":
+        return None
+    return _length("[late]: ahead", text, ', or "any"')
+
+
+def _length(what: str, text: Any, also: str = "") -> int:
     try:
         found = period(Annotation("lateness", {}), text) if isinstance(text, str) else None
     except PlanError:
         found = None
     if found is None:
-        raise ConfigError(f"[sources.{stream}]: lateness {text!r} is no length of time", hint='e.g. "10 seconds"')
+        raise ConfigError(f"{what} {text!r} is no length of time", hint=f'e.g. "10 seconds"{also}')
     return found

@@ -127,6 +127,15 @@ def logged(entry: Path, checkpoint: Path, batch: int) -> Any:
         raise refused or unsaid(checkpoint, batch, problem) from None
 
 
+def planned_at(checkpoint: Path, batch: int) -> int | None:
+    """When a batch was planned, ms since 1970: the same each time it is tried. None where the log does not say."""
+    try:
+        said = json.loads((checkpoint / "offsets" / str(batch)).read_text().split("\n")[1])
+        return int(said["batchTimestampMs"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 def unsaid(checkpoint: Path, batch: int, problem: object) -> StoreError:
     """The error of a log from which it cannot be known what a batch has."""
     return StoreError(f"the log of the stream in {checkpoint} does not say what batch {batch} has: {problem}")

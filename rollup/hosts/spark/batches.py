@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rollup.aggregation.admission import Refold
 from rollup.checkpoint.inputs import Input
-from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, none
+from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, measured, none
 from rollup.conf import Conf
 from rollup.core.packing import pack
 from rollup.hosts.answers import Answers
@@ -40,7 +40,9 @@ from rollup.hosts.spark.tasks.task import TaskSpec, look_again
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.trailing import Made, TrailingStore
 from rollup.plan.aggregation import Clock
+from rollup.plan.lateness import ahead_of
 from rollup.program import Program
+from rollup.sources.file_log import planned_at
 from rollup.sources.registry import source
 from rollup.stores.base import Store
 from rollup.stores.dead_letters import DeadLetters
@@ -62,6 +64,8 @@ class Batch:
     spec: TaskSpec
     whole: TaskSpec
     """What is asked of all of them at once: for the pipelines that lack the whole batch."""
+    newest: int = 0
+    """The time that its events are measured against, where that is ahead of the clock."""
 
 
 @dataclass(frozen=True)
@@ -121,10 +125,39 @@ class Batches:
         self._sums[stream].add()
         waiting = [p for p in self._pipelines.values() if not done(p.source.get(stream), query, number)]
         fed = self._fed(stream, waiting)
-        spec, told = self.spec(stream), self._told_rows(stream, query, number)
+        newest = self._newest(stream, query, number)
+        spec = replace(self.spec(stream), latest=self._latest(stream, number, newest))
+        told = self._told_rows(stream, query, number)
         whole = tuple(p.aggregation.name for p in fed if not ahead(p.source.get(stream), query))
         given = self._planned(stream, frame, number)
-        return Batch(stream, number, query, fed, given, spec, replace(spec, only=whole, rows=told))
+        return Batch(stream, number, query, fed, given, spec, replace(spec, only=whole, rows=told), newest)
+
+    def _latest(self, stream: str, number: int, newest: int) -> int | None:
+        """The latest time that an event of a batch may have: so far ahead of when it was planned, or of what was taken.
+
+        A batch that comes again after a crash is measured as it was.
+        """
+        ahead = ahead_of(self._conf.ahead)
+        if ahead is None:
+            return None
+        planned = planned_at(self._conf.checkpoint / stream, number)
+        return max(int(time.time() * 1000) if planned is None else planned, newest) + ahead
+
+    def _newest(self, stream: str, query: str, number: int) -> int:
+        """The newest time that aggregations of a stream had before a batch; 0 where it is not ahead of the clock."""
+        for mark in self._marks(stream):
+            if mark["query"] == query and mark["batch"] == number:
+                return int(mark.get("newest", 0))
+        reached = self._fed(stream, list(self._pipelines.values()))
+        newest = max((p.clock or 0 for p in reached if p.aggregation.clock is not Clock.ARRIVAL), default=0)
+        return newest if newest > time.time() * 1000 else 0
+
+    def _marks(self, stream: str) -> list[Mark]:
+        """What everyone who takes events of a stream has of it."""
+        sources = [p.source for p in self._pipelines.values()]
+        if self._statements is not None:
+            sources.append(self._statements.running.source)
+        return [source[stream] for source in sources if stream in source]
 
     def trails(self, batch: Batch) -> bool:
         """Whether the rest of a batch may trail: its tasks need nothing that the one before still changes, and every
@@ -226,7 +259,11 @@ class Batches:
         def untouched(source: Mapping[str, Any]) -> Mapping[str, Mark]:
             return self._untouched(source, lambda other: bool(found.columns(other)))
 
-        return [found.batch(stream, query, number, rows, results.held, self.plans[stream], prepared, untouched)]
+        return [
+            found.batch(
+                stream, query, number, rows, results.held, self.plans[stream], batch.newest, prepared, untouched
+            )
+        ]
 
     def _asked(
         self, pipeline: Pipeline, batch: Batch, share: _Share, held: Input
@@ -246,6 +283,7 @@ class Batches:
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
         mark = after(pipeline.source.get(stream), batch.query, batch.number, following, held, self.plans[stream])
+        mark = measured(mark, batch.newest)
         untouched = self._untouched(pipeline.source, lambda other: bool(self._fed(other, [pipeline])))
         source = {**pipeline.source, **untouched, stream: mark}
         if pipeline.anew(source):

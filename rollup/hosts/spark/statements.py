@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import structlog
 
-from rollup.checkpoint.marks import Plans, after, ahead, done
+from rollup.checkpoint.marks import Plans, after, ahead, done, measured
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.hosts.pipeline import Pipeline, Prepared
@@ -85,6 +85,7 @@ class JobStatements:
         rows: Rows,
         held: Mapping[str, Any],
         plans: Plans,
+        newest: int,
         prepared: Mapping[str, Prepared],
         untouched: Callable[[Mapping[str, Any]], Mapping[str, Any]],
     ) -> pa.Table:
@@ -101,7 +102,7 @@ class JobStatements:
         )
         for name, made in prepared.items():
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
-        mark = after(running.source.get(stream), query, number, 0, held, plans)
+        mark = measured(after(running.source.get(stream), query, number, 0, held, plans), newest)
         given = running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark})
         return _letters(given.refused)
 

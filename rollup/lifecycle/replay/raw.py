@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.aggregation.event_times import AHEAD
 from rollup.checkpoint.marks import ahead
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, StoreError
@@ -32,6 +34,7 @@ from rollup.plan.types import Type
 from rollup.program import Program
 from rollup.sources.delta import WITHIN
 from rollup.sources.kafka import BY_OFFSET
+from rollup.stores.dead_letters import DeadLetters
 
 _SLACK = "1 day"
 
@@ -193,7 +196,16 @@ class RawSource:
         direct = self.aggregation.stream == stream and isinstance(time, exp.Column)
         if span is not None and direct and time is not None and time.name in long:
             options[WITHIN] = (time.name, *span)
-        return TaskSpec(self.program.rollups, stream, options, None, (), threads=2)
+        return TaskSpec(self.program.rollups, stream, options, None, (), threads=2, passed=self._passed(stream))
+
+    def _passed(self, stream: str) -> frozenset[str]:
+        """The places of the records that the job has refused for a time that may have come by now."""
+        letters = self._letters.to_pylist()
+        return frozenset(row["position"] for row in letters if row["stream"] == stream and row["reason"] == AHEAD)
+
+    @cached_property
+    def _letters(self) -> pa.Table:
+        return DeadLetters(self.conf.tables).read()
 
 
 def reached(program: Program, stream: str) -> set[str]:

@@ -33,6 +33,7 @@ from rollup.plan.aggregation import column
 from rollup.program import PASSED, Declaration
 from rollup.sources.base import DEAD, Part, Source
 from rollup.sources.content.damage import PASSING
+from rollup.sources.content.records import text
 from rollup.sources.kafka import BY_OFFSET, COPIES
 from rollup.sources.registry import source
 
@@ -59,6 +60,8 @@ class TaskSpec:
     """What of the batch is passed over, see `rollup.checkpoint.inputs`."""
     latest: int | None = None
     """The latest time that an event of the batch may have."""
+    passed: frozenset[str] = frozenset()
+    """The places of records that are passed over: a replay takes no event that the job has found too far ahead."""
     keep: bool = False
     """Whether events that had to be parsed are left in the exchange, for `look_again`."""
 
@@ -146,7 +149,8 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
         names = (*worker.program.streams[spec.stream].attributes, *PASSED)
         yield Kind.KEPT, spec.stream, _columns(worker, part.view, names)
     wanted = () if spec.refold else spec.only
-    for reached in worker.along(spec.stream, part.view, wanted, part.rows, spec.latest):
+    view = _without(worker.engine, part, spec.passed) if spec.passed else part.view
+    for reached in worker.along(spec.stream, view, wanted, part.rows, spec.latest):
         stream, view = reached.stream, reached.view
         for name, rows in reached.folded.items():
             yield Kind.PARTIALS, name, _shared(spec, worker, worker.partials[name], rows)
@@ -163,6 +167,19 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
             yield Kind.EVENTS, stream, _columns(worker, view, (*worker.program.streams[stream].attributes, *PASSED))
         if stream in spec.rows:
             yield Kind.ROWS, stream, _columns(worker, view, (*spec.rows[stream], "__arrival", AT))
+
+
+def _without(engine: ColumnEngine, part: Part, passed: Iterable[str]) -> str:
+    """The events of a part but for those of some places."""
+    engine.connection.execute("CREATE OR REPLACE TEMP TABLE __passed (position VARCHAR)")
+    with engine.tables({"__given": pa.table({"position": pa.array(sorted(passed), pa.string())})}):
+        engine.connection.execute("INSERT INTO __passed SELECT * FROM __given")
+    place = f"{text(part.origin + ':')} || __arrival"
+    gone = f"SELECT __arrival FROM {part.places} WHERE __position IN (FROM __passed)"
+    gone = gone if part.places else f"SELECT __arrival FROM {part.view} WHERE {place} IN (FROM __passed)"
+    rest = f"SELECT * FROM {part.view} WHERE __arrival NOT IN ({gone})"
+    engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __unpassed AS {rest}")
+    return "__unpassed"
 
 
 def _columns(worker: Walk, view: str, names: Iterable[str]) -> pa.Table:
