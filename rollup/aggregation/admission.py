@@ -193,8 +193,12 @@ def closing(aggregation: Aggregation, start: Longs, zone: pa.ChunkedArray) -> Lo
 
 
 def slot(aggregation: Aggregation, clock: int, zone: str) -> int:
-    """Start of the oldest bucket still in the buffer: where a too late event goes under the merge policy."""
-    root, back = aggregation.root, aggregation.buffer
+    """Where a too late event goes under the merge policy: to the start of the oldest bucket still in the buffer.
+
+    By time of arrival it is the newest one. What arrives is never late: that clock goes on with the machine's, and a file
+    or a message that is a moment older than the last look at it has arrived now.
+    """
+    root, back = aggregation.root, 0 if aggregation.clock is Clock.ARRIVAL else aggregation.buffer
     if root.width_ms is not None:
         return bucket_start(clock - back * root.width_ms, root, zone)
     return bucket_end(bucket_start(clock, root, zone), root, zone, -back)
@@ -243,8 +247,9 @@ class Judge:
         """(kind of each, as a place in KINDS; bucket it goes to) for groups that arrived in these steps of the clock."""
         clocks = self.steps.clocks[np.maximum(steps, 0)] if len(self.steps.clocks) else np.zeros_like(steps)
         late = (steps >= 0) & (closes <= clocks)
-        kinds = np.where(steps < 0, _RESENT, np.where(late, _LATE[self.aggregation.policy], 0))
-        if self.aggregation.policy is not Policy.MERGE:
+        what = 0 if self.aggregation.clock is Clock.ARRIVAL else _LATE[self.aggregation.policy]
+        kinds = np.where(steps < 0, _RESENT, np.where(late, what, 0))
+        if what not in (0, _LATE[Policy.MERGE]):
             return kinds, start
         names, codes = _coded(zone)
         places, place = np.unique(steps[late] * len(names) + codes[late], return_inverse=True)

@@ -31,8 +31,8 @@ _STAMP = (
 )
 FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
 """Years 1 to 9999: what every store and client can show."""
-_LATEST = "rollup_latest"
-"""The variable of an engine that holds the latest time an event of a batch may have."""
+_LATEST, _NOW = "rollup_latest", "rollup_now"
+"""The variables of an engine that hold the latest time an event of a batch may have, and when the batch was planned."""
 _MICROSECONDS, _NANOSECONDS = 1_000, 1_000_000
 _PLAUSIBLE = (315_532_800_000, 4_102_444_800_000)
 """1980 to 2100: a number that is such a time in another unit is probably one."""
@@ -66,7 +66,7 @@ class EventTime:
     @staticmethod
     def valid(time: exp.Expr) -> exp.Expr:
         """Whether a time can be."""
-        latest = exp.func("COALESCE", _variable(), exp.Literal.number(LAST_YEAR))
+        latest = exp.func("COALESCE", _variable(_LATEST), exp.Literal.number(LAST_YEAR))
         return exp.Between(this=time, low=exp.Literal.number(FIRST_YEAR), high=latest)
 
     def zones(self, engine: ColumnEngine, events: str) -> dict[str, pa.Table]:
@@ -152,9 +152,15 @@ def over(query: exp.Select, events: str) -> exp.Select:
     return query
 
 
-def set_latest(engine: ColumnEngine, latest: int | None) -> None:
-    """From now on, the latest time that an event may have in an engine; None: the end of the year 9999."""
-    engine.connection.execute(f"SET VARIABLE {_LATEST} = {'NULL' if latest is None else int(latest)}")
+def arrived() -> exp.Expr:
+    """When an event arrived: at the time that its file or message has, and not after its batch was planned."""
+    return exp.Anonymous(this="LEAST", expressions=[exp.column("__received"), _variable(_NOW)])
+
+
+def set_clock(engine: ColumnEngine, latest: int | None, now: int | None) -> None:
+    """From now on, the latest time that an event may have in an engine, and when its batch was planned (None: unknown)."""
+    for name, value in ((_LATEST, latest), (_NOW, now)):
+        engine.connection.execute(f"SET VARIABLE {name} = {'NULL' if value is None else int(value)}")
 
 
 def letters_of(engine: ColumnEngine, events: str, refused: pa.Table, names: Iterable[str]) -> pa.Table:
@@ -181,8 +187,8 @@ def _between(low: int, high: int) -> exp.Expr:
     return exp.Between(this=exp.column("__ts"), low=exp.Literal.number(low), high=exp.Literal.number(high))
 
 
-def _variable() -> exp.Expr:
-    return exp.Anonymous(this="GETVARIABLE", expressions=[exp.Literal.string(_LATEST)])
+def _variable(name: str) -> exp.Expr:
+    return exp.Anonymous(this="GETVARIABLE", expressions=[exp.Literal.string(name)])
 
 
 def _raw_zone(text: exp.Expr) -> exp.Expr:

@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.aggregation.event_times import EVENTS_OF, EventTime, over
+from rollup.aggregation.event_times import EVENTS_OF, EventTime, arrived, over
 from rollup.aggregation.seams import in_order
 from rollup.core import buckets
 from rollup.core.columns import ColumnEngine
@@ -38,8 +38,7 @@ class Partials:
     def time(self) -> EventTime:
         """How it reads the time of its events."""
         found = self.aggregation
-        time = exp.column("__received") if found.time is None else found.time
-        return EventTime(found.clock, time, found.zone, found.filter)
+        return EventTime(found.clock, arrived() if found.time is None else found.time, found.zone, found.filter)
 
     def schema(self) -> pa.Schema:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""

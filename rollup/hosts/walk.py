@@ -13,7 +13,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from rollup.aggregation.event_times import AT, EventTime, letters_of, set_latest
+from rollup.aggregation.event_times import AT, EventTime, arrived, letters_of, set_clock
 from rollup.aggregation.partials import Partials
 from rollup.core.calendar import GMT, normal_zone
 from rollup.core.columns import ColumnEngine
@@ -58,13 +58,14 @@ class Walk:
         wanted: Collection[str] | None = None,
         events: int | None = None,
         latest: int | None = None,
+        now: int | None = None,
     ) -> Iterator[Reached]:
         """Each stream that the events of a stream's relation reach, in order, with arrivals as `Program.numbered` has them.
 
         `wanted` are the aggregations to fold for, all of them when it is None; `events`, where it is known, is how many
-        there are, and `latest` the latest time that one may have. Names of relations are made here, so no user's name is one.
+        there are, `latest` the latest time that one may have, and `now` when the batch was planned. Names of relations are made here, so no user's name is one.
         """
-        set_latest(self.engine, latest)
+        set_clock(self.engine, latest, now)
         scale, connection = self.program.scale(stream), self.engine.connection
         steps = self.program.numbered(stream)
         if scale > 1:
@@ -173,4 +174,4 @@ class Walk:
         return made
 
 
-_ARRIVED = EventTime(Clock.ARRIVAL, column("__received"), "")
+_ARRIVED = EventTime(Clock.ARRIVAL, arrived(), "")

@@ -9,6 +9,7 @@ It is one 64-bit number, a function of the messages of a batch alone; what comes
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,8 @@ class Kafka:
         topic: str = self.options["topic"]
         most = max(int(self.options.get("partitions", _PARTITIONS)), pc.max(batch["kafka_partition"]).as_py() + 1)
         numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
-        received = pc.if_else(pc.greater_equal(times, 0), times, pa.scalar(None, pa.int64()))
+        known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
+        received = pc.if_else(known, times, pa.scalar(int(time.time() * 1000), pa.int64()))  # it arrives all the same
         placed = batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
         placed = placed.append_column("plain", pa.repeat(plain(batch["raw"]), batch.num_rows))
         position = f"{text(topic + ':')} || kafka_partition || ':' || kafka_offset"

@@ -179,7 +179,9 @@ class Query:
             self._write(self.folder / "sources/0" / str(entry), "\n".join(["v1", *map(json.dumps, rows)]))
         if entry == self._offset(number - 1):
             return False
-        self._write(self.folder / "offsets" / str(number), f"v1\n{{}}\n{json.dumps({'logOffset': entry})}")
+        planned = {"batchWatermarkMs": 0, "batchTimestampMs": int(time.time() * 1000), "conf": {}}
+        lines = ["v1", json.dumps(planned), json.dumps({"logOffset": entry})]
+        self._write(self.folder / "offsets" / str(number), "\n".join(lines))
         return True
 
     def _offset(self, number: int) -> int:

@@ -125,23 +125,21 @@ class Batches:
         self._sums[stream].add()
         waiting = [p for p in self._pipelines.values() if not done(p.source.get(stream), query, number)]
         fed = self._fed(stream, waiting)
-        newest = self._newest(stream, query, number)
-        spec = replace(self.spec(stream), latest=self._latest(stream, number, newest))
+        newest, planned = self._newest(stream, query, number), planned_at(self._conf.checkpoint / stream, number)
+        now = int(time.time() * 1000) if planned is None else planned
+        spec = replace(self.spec(stream), latest=self._latest(now, newest), now=now)
         told = self._told_rows(stream, query, number)
         whole = tuple(p.aggregation.name for p in fed if not ahead(p.source.get(stream), query))
         given = self._planned(stream, frame, number)
         return Batch(stream, number, query, fed, given, spec, replace(spec, only=whole, rows=told), newest)
 
-    def _latest(self, stream: str, number: int, newest: int) -> int | None:
+    def _latest(self, now: int, newest: int) -> int | None:
         """The latest time that an event of a batch may have: so far ahead of when it was planned, or of what was taken.
 
         A batch that comes again after a crash is measured as it was.
         """
         ahead = ahead_of(self._conf.ahead)
-        if ahead is None:
-            return None
-        planned = planned_at(self._conf.checkpoint / stream, number)
-        return max(int(time.time() * 1000) if planned is None else planned, newest) + ahead
+        return None if ahead is None else max(now, newest) + ahead
 
     def _newest(self, stream: str, query: str, number: int) -> int:
         """The newest time that aggregations of a stream had before a batch; 0 where it is not ahead of the clock."""

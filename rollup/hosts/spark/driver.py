@@ -25,6 +25,7 @@ from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.hosts.exchange import Exchange
+from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
 from rollup.hosts.spark.ownership import (
@@ -268,11 +269,19 @@ class SparkHost:
             store.check()
         self._batches.report()
         now = int(time.time() * 1000)
-        for pipeline in self.pipelines.values():
-            if pipeline.aggregation.clock is Clock.ARRIVAL and pipeline.due(now):
+        for pipeline in self._arriving:
+            if pipeline.due(now):
                 with self._between_batches() as free:
                     if free:
                         pipeline.tick(now, pipeline.source)
+
+    @cached_property
+    def _arriving(self) -> list[Pipeline]:
+        """The pipelines that close by the clock of the machine; what statements insert is there at the time of its cause."""
+        statements = self.program.statements
+        caused = set() if statements is None or not self.program.times else set(statements.streams)
+        arriving = [p for p in self.pipelines.values() if p.aggregation.clock is Clock.ARRIVAL]
+        return [p for p in arriving if p.aggregation.stream not in caused]
 
     @contextmanager
     def _between_batches(self) -> Generator[bool]:

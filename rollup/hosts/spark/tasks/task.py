@@ -60,6 +60,8 @@ class TaskSpec:
     """What of the batch is passed over, see `rollup.checkpoint.inputs`."""
     latest: int | None = None
     """The latest time that an event of the batch may have."""
+    now: int | None = None
+    """When the batch was planned."""
     passed: frozenset[str] = frozenset()
     """The places of records that are passed over: a replay takes no event that the job has found too far ahead."""
     keep: bool = False
@@ -150,7 +152,7 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
         yield Kind.KEPT, spec.stream, _columns(worker, part.view, names)
     wanted = () if spec.refold else spec.only
     view = _without(worker.engine, part, spec.passed) if spec.passed else part.view
-    for reached in worker.along(spec.stream, view, wanted, part.rows, spec.latest):
+    for reached in worker.along(spec.stream, view, wanted, part.rows, spec.latest, spec.now):
         stream, view = reached.stream, reached.view
         for name, rows in reached.folded.items():
             yield Kind.PARTIALS, name, _shared(spec, worker, worker.partials[name], rows)
