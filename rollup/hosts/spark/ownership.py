@@ -69,7 +69,7 @@ def _owner(checkpoint: Path) -> Owner | None:
     file = checkpoint / _OWNER
     try:
         return Owner(**unsealed(file.read_bytes(), [each.name for each in fields(Owner)]))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
         raise ConfigError(f"cannot read {file}: {problem.strerror}") from None
