@@ -37,17 +37,28 @@ def attribute(kind: DataType) -> Type:
     return _ATTRIBUTES.get(kind.kind, Type.STRING)
 
 
-def plain(value: Any, kind: Type) -> Any:
-    """A value as an attribute of a type holds it.
+_BITS = {Type.INT: 1 << 31, Type.LONG: 1 << 63}
+"""Of whole numbers, the first one that their type does not hold."""
 
-    >>> plain(Decimal("1.5"), Type.DOUBLE), plain({"a": 1}, Type.STRING), plain(None, Type.INT)
-    (1.5, '{"a": 1}', None)
+
+def plain(value: Any, kind: Type) -> Any:
+    """A value as an attribute of a type holds it. Whole numbers wrap at its width, as those of the languages do that have
+    an `int`: engines count further inside.
+
+    >>> plain(Decimal("1.5"), Type.DOUBLE), plain({"a": 1}, Type.STRING), plain(None, Type.INT), plain(2**31, Type.INT)
+    (1.5, '{"a": 1}', None, -2147483648)
     """
     if value is None:
         return None
+    if kind in _BITS:
+        return value if type(value) is not int or -_BITS[kind] <= value < _BITS[kind] else _wrapped(value, _BITS[kind])
     if kind is Type.STRING:
         return value if isinstance(value, str) else json_line(value, _text)
     return float(value) if kind in (Type.FLOAT, Type.DOUBLE) else value
+
+
+def _wrapped(value: int, beyond: int) -> int:
+    return (value + beyond) % (2 * beyond) - beyond
 
 
 def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:

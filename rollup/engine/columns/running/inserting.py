@@ -168,7 +168,10 @@ class Inserted:
         """What a statement gave for rows with that path; `orders`: where each is among those that an event makes."""
         kinds = [carried(kind) for kind in into.fields.values()]
         columns = [
-            pa.nulls(output.rows, kind) if place is None else output.columns[place].cast(kind)
+            # Whole numbers wrap at the width of their attribute, as those of the language do.
+            pa.nulls(output.rows, kind)
+            if place is None
+            else output.columns[place].cast(kind, safe=not pa.types.is_integer(kind))
             for place, kind in zip(target.columns, kinds, strict=True)
         ]
         found = cause.of(output, path)
