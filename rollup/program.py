@@ -15,7 +15,7 @@ from rollup.core.nesting import nests
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
-from rollup.plan.annotations import check_stream, notices, stream_zone
+from rollup.plan.annotations import check_stream, notices, one_value, stream_zone
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.lateness import UNSAID, Lateness
@@ -273,12 +273,12 @@ def _compiled(declaration: Declaration) -> Program:
     heard = declaration.heard if statements is None else tuple(sorted(statements.reads & streams.keys()))
     rollups = replace(declaration, text=parts.rollups, heard=heard)
     made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
-    _ = statements is not None and made.times
+    _ = made.times  # refuses an @time that names none
     return made
 
 
 def _timed(stream: StreamDef, annotation: Annotation) -> str:
-    name = annotation.values.get("", "")
+    name = one_value(annotation)
     if stream.attributes.get(name) not in (Type.LONG, Type.STRING):
         fitting = [each for each, kind in stream.attributes.items() if kind in (Type.LONG, Type.STRING)]
         raise annotation.refuse(

@@ -39,6 +39,8 @@ def check_app(annotations: Sequence[Annotation], aggregations: Iterable[Aggregat
             raise annotation.refuse(f"@{annotation.name} is not acted on", f"known: @{', @'.join(_APP)}")
         if [each.name for each in annotations].count(annotation.name) > 1:
             raise annotation.refuse(f"the app has two @{annotation.name}", "leave one of them out")
+        if annotation.name == "app:name":
+            one_value(annotation)
         if annotation.name == "app:playback" and annotation.values:
             what = " and ".join(annotation.values)
             raise annotation.refuse(f"{what} of @app:playback is not acted on", "time goes on with events alone")
@@ -75,10 +77,17 @@ def primary_key(name: str, attributes: Collection[str], annotations: Iterable[An
     return given.listed
 
 
+def one_value(annotation: Annotation) -> str:
+    """The value of an annotation that has one and nothing else. Raises PlanError."""
+    if list(annotation.values) != [""] or annotation.nested:
+        raise annotation.refuse(f"@{annotation.name} takes one value", f"e.g. @{annotation.name}('…'), without a name")
+    return annotation.values[""]
+
+
 def declared_zone(annotation: Annotation) -> str:
     """The zone that an `@zone` names, in its one spelling. Raises PlanError for what is none."""
     try:
-        return normal_zone(annotation.values.get("", ""))
+        return normal_zone(one_value(annotation))
     except TimeError as problem:
         raise annotation.refuse(f"@{annotation.name}: {problem.message}", problem.hint) from None
 

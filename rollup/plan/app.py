@@ -146,7 +146,6 @@ class JoinQuery:
     """`from S as b join A as a on … within … per … select … insert into T`: requests in, answers out."""
 
     source: Source
-    window: int | None
     stream_alias: str
     aggregation_alias: str
     stream_first: bool

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError
-from rollup.plan.annotations import DOCUMENTATION, HINTS, ZONE, declared_zone
+from rollup.plan.annotations import DOCUMENTATION, HINTS, ZONE, declared_zone, one_value
 from rollup.plan.app import AggregationDef, Annotation
 
 
@@ -49,7 +49,7 @@ class Options:
                 raise annotation.refuse(f"@{annotation.name} stands here twice", "leave one of them out")
             seen.add(name)
             if name in _SINGLE:
-                _one_value(annotation)
+                one_value(annotation)
             if name == "buffersize":
                 options = replace(options, buffer=_buffer(annotation, value))
             elif name == "ignoreeventsolderthanbuffer":
@@ -95,11 +95,6 @@ _NOT_OURS: Mapping[str, str] = {
     "partitionbyid": "leave it out: one job writes an aggregation, on as many cores as [cascade] gives it",
     "indexby": "leave it out: tables are sorted by time and keys",
 }
-
-
-def _one_value(annotation: Annotation) -> None:
-    if list(annotation.values) != [""] or annotation.nested:
-        raise annotation.refuse(f"@{annotation.name} takes one value", f"e.g. @{annotation.name}('…'), without a name")
 
 
 def _buffer(annotation: Annotation, value: str) -> int:

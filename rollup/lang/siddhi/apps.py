@@ -142,14 +142,15 @@ class _Reader(Expressions):
 
     def window(self, meta: Meta, parts: list[Any]) -> Clause:
         space, name, size = str(parts[0]), str(parts[1]), parts[2]
-        if (space, name) != ("window", "length") or not isinstance(size, exp.Literal) or not size.is_int:
+        literal = isinstance(size, exp.Literal) and size.is_int and int(size.name) > 0
+        if (space, name) != ("window", "length") or not literal or len(parts) > 3:
             raise PlanError(
                 f"#{space}.{name} cannot stand at a stream that asks an aggregation",
                 line=meta.line,
                 column=meta.column,
                 hint="only #window.length(<number>)",
             )
-        return Clause("window", int(size.name))
+        return Clause("window", meta)  # an event asks when it comes, however many are kept
 
     def source(self, meta: Meta, parts: list[Any]) -> Source:
         return Source(str(parts[0]), self._passing(meta, parts), meta.line, meta.column)
@@ -242,7 +243,9 @@ class _Reader(Expressions):
         clauses = dict(part for part in parts if isinstance(part, Clause))
         alias = next((part for part in parts[1:] if isinstance(part, Token) and part.type != "UNIDIRECTIONAL"), None)
         source = self.source(meta, parts)
-        return {"source": source, "alias": str(alias or parts[0]), "window": clauses.get("window")}
+        unidirectional = next((p for p in parts if isinstance(p, Token) and p.type == "UNIDIRECTIONAL"), None)
+        refused = {"#window": clauses.get("window"), "unidirectional": unidirectional}
+        return {"source": source, "alias": str(alias or parts[0]), "of a stream": refused}
 
     def inner(self, meta: Meta, parts: list[Any]) -> str:
         return "inner"
@@ -356,6 +359,18 @@ def _unique(definitions: list[_Named]) -> dict[str, _Named]:
     return found
 
 
+def _passing(aggregation: dict[str, Any], on: exp.Expr | None) -> exp.Expr | None:
+    """What a join asks of an aggregation's rows: the filter at it, whose bare names are the aggregation's own, and `on`."""
+    passes: exp.Expr | None = aggregation["source"].filter
+    if passes is None:
+        return on
+    for node in passes.find_all(exp.Column):
+        if not node.table:
+            node.set("table", exp.to_identifier(aggregation["alias"]))
+    passes.meta["filter"] = True
+    return exp.And(this=passes, expression=exp.true() if on is None else on)
+
+
 def _join(aggregations: set[str], join: dict[str, Any], selection: Selection, target: str) -> JoinQuery:
     left, right, meta = join["left"], join["right"], join["meta"]
     stream_first = right["source"].stream in aggregations
@@ -370,10 +385,13 @@ def _join(aggregations: set[str], join: dict[str, Any], selection: Selection, ta
         )
     if join.get("per") is None:
         raise PlanError("the join lacks its `per` clause", line=meta.line, column=meta.column)
-    retrieval = Retrieval(name, join["on"], join["within"], join["per"], selection)
+    for word, place in aggregation["of a stream"].items():
+        if place is not None:
+            hint = f"leave it out, or write it at {stream['source'].stream}: its events are what asks"
+            raise PlanError(f"{word} cannot stand at the aggregation {name}", hint=hint).at(place.line, place.column)
+    retrieval = Retrieval(name, _passing(aggregation, join["on"]), join["within"], join["per"], selection)
     return JoinQuery(
         stream["source"],
-        stream["window"],
         stream["alias"],
         aggregation["alias"],
         stream_first,
