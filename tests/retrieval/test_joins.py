@@ -35,9 +35,7 @@ def answers(join: str, *, k: str = "x", v: int = 0) -> list[tuple[object, ...]]:
         ("R[v == 0]#window.length(1) as r unidirectional join A[n == 1 and v < 100] as a", [("x", "y", 4), ("x", "x", 10)]),
     ],
 )  # fmt: skip
-def test_the_filter_of_an_aggregation_keeps_the_rows_that_pass_it(
-    join: str, wanted: list[tuple[object, ...]]
-) -> None:
+def test_the_filter_of_an_aggregation_keeps_the_rows_that_pass_it(join: str, wanted: list[tuple[object, ...]]) -> None:
     assert answers(join) == wanted
 
 
