@@ -20,7 +20,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rollup.ask_mistakes import about, missing_table
-from rollup.core.columns import ColumnEngine
+from rollup.core.columns import ColumnEngine, told_apart
 from rollup.core.errors import QueryError, RollupError, SyntaxProblem
 from rollup.lang.sql.place import offset_in, open_quote
 from rollup.lang.sql.source import position
@@ -96,7 +96,8 @@ class SqlAsker:
 
     def _answered(self, found: _Rewritten) -> pa.Table:
         with reading(lambda: self._files(found)), self._engine.tables(found.tables):
-            return self._engine.run(found.sql, found.values or None)
+            answer = self._engine.run(found.sql, found.values or None)
+            return answer.rename_columns(told_apart(answer.column_names))
 
     def _files(self, found: _Rewritten) -> list[str]:
         """The files of the commits that a statement was made of."""

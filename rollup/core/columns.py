@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import threading
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -89,6 +90,20 @@ class ColumnEngine:
         with _interruptible():
             rows = self.connection.execute(sql).fetchall()
         return int(rows[0][0] or 0) if rows else 0
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """Names of columns, none of them twice in any case: the second `k` is `k0`, the third `k1`, as Calcite has it.
+
+    >>> told_apart(["k", "v", "k", "K", "v0", "v"])
+    ['k', 'v', 'k0', 'K1', 'v0', 'v1']
+    """
+    given, found = {name.casefold() for name in names}, dict[str, str]()
+    for name in names:
+        numbers = (f"{name}{n}" for n in itertools.count())
+        own = name if name.casefold() not in found else next(n for n in numbers if n.casefold() not in {*given, *found})
+        found[own.casefold()] = own
+    return list(found.values())
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rollup.ask import Asker
+from rollup.cli.query import Format, show
 from rollup.core.errors import RollupError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
@@ -112,3 +113,15 @@ def test_all_sources_of_a_statement_over_postgresql_read_one_commit(
     asked = asker(tmp_path)
     assert rows(asked.query(text)) == [(1, 1, 1)]
     assert rows(asked.query(text)) == [(2, 2, 2)]
+
+
+@pytest.mark.parametrize("form", list(Format))
+def test_every_format_keeps_every_column_of_a_self_join(
+    trades: Any, form: Format, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    year = "A within '2018-**-** **:**:**' per 'years'"
+    answer = trades.query(f"select x.k, y.k, x.n, y.n from {year} x join {year} y on x.k = y.k where x.k = 'b'")
+    assert answer.column_names == ["k", "k0", "n", "n0"]
+    show(answer, form, "+00:00")
+    printed = capfdbinary.readouterr().out
+    assert all(name in printed for name in (b"k0", b"n0"))

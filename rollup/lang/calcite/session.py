@@ -12,6 +12,7 @@ import pyarrow as pa
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from rollup.core.columns import told_apart
 from rollup.core.errors import PlanError, QueryError, RollupError, said_by_duckdb
 from rollup.core.nesting import nests
 from rollup.engine.flows.beyond import carried
@@ -237,8 +238,12 @@ class Session:
         originals = _names(query, self.model)
         bound = self.catalog.bound(query, streams)  # type: ignore[arg-type]
         names = tuple(
-            originals.get(n.lower(), f"EXPR${i}" if n.startswith("_col_") else n)
-            for i, n in enumerate(bound.named_selects)
+            told_apart(
+                [
+                    originals.get(n.lower(), f"EXPR${i}" if n.startswith("_col_") else n)
+                    for i, n in enumerate(bound.named_selects)
+                ]
+            )
         )
         if not streams:
             tree = self.catalog.relational(bound, {}, self.now)

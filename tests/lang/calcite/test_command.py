@@ -186,3 +186,20 @@ def test_a_stream_whose_order_only_punctuations_tell_takes_rows_as_they_come(tmp
     ran = _sql(tmp_path, HOURLY, "--schema", "any.toml", events="".join(json.dumps(e) + "\n" for e in [*events, late]))
     assert [row["u"] for row in _rows(ran)] == [5, 1]
     assert "event 5 is refused: rowtime 2015-02-15 10:59:59 is below the bound 2015-02-15 11:00:00" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT STREAM * FROM Orders JOIN Products ON Orders.productId = Products.productId",
+         ["rowtime", "productId", "units", "productId0", "name"]),
+        ("SELECT STREAM productId AS productId0, productId, PRODUCTID FROM Orders",
+         ["productId0", "productId", "productId1"]),
+        ("SELECT name, name, name FROM Products", ["name", "name0", "name1"]),
+        ("SELECT * FROM Products p JOIN Products q ON p.productId = q.productId",
+         ["productId", "name", "productId0", "name0"]),
+    ],
+)  # fmt: skip
+def test_every_column_is_there_also_where_several_have_one_name(tmp_path: Path, query: str, names: list[str]) -> None:
+    ran = _sql(tmp_path, query, "--load", "Products=products.json")
+    assert [list(row) for row in _rows(ran)][:1] == [names]
