@@ -22,6 +22,7 @@ from rollup.plan.aggregation import (
     TIMESTAMP,
     ZONE,
     Aggregation,
+    Key,
     Output,
     Policy,
     column,
@@ -65,10 +66,10 @@ def key_column(index: int) -> str:
     return f"AGG_KEY_{index}"
 
 
-def row_order(aggregation: Aggregation, extras: Iterable[str], table: str) -> list[exp.Column]:
+def row_order(groups: Groups, extras: Iterable[str], table: str) -> list[exp.Column]:
     """What tells any two bucket rows of a table apart, in the order of answers: time, zone if asked for, keys."""
-    keys = [key_column(index) for index in range(len(aggregation.keys))]
-    names = (TIMESTAMP, *([ZONE] if ZONE in extras else []), *keys)
+    keys = [key_column(index) for index in range(len(groups.keys))]
+    names = (*(each.name for each in groups.columns), *([ZONE] if ZONE in extras else []), *keys)
     return [exp.column(column(name).this, table=table) for name in names]
 
 
@@ -112,6 +113,23 @@ class Part:
         return column(PERIOD), rows
 
 
+@dataclass(frozen=True)
+class Groups:
+    """What the rows of an answer are merged to: these group keys, and each bucket for itself or all of the range.
+
+    `passes` is a condition over group keys, of the rows that are merged.
+    """
+
+    keys: tuple[Key, ...]
+    buckets: bool = True
+    passes: exp.Expr | None = None
+
+    @property
+    def columns(self) -> list[exp.Column]:
+        """The column of the bucket's start, if there is one."""
+        return [column(TIMESTAMP)] if self.buckets else []
+
+
 def bucket_rows(
     aggregation: Aggregation,
     per: Duration,
@@ -123,24 +141,31 @@ def bucket_rows(
     keys: bool = False,
 ) -> exp.Select:
     """One row a bucket and keys, with start <= AGG_TIMESTAMP < end: AGG_TIMESTAMP, outputs, AGG_EVENTS."""
-    return level_rows(aggregation, Part(per, closed, opened, between(start, end)), outputs, [EVENTS], keys)
+    return level_rows(aggregation, [Part(per, closed, opened, between(start, end))], outputs, [EVENTS], keys)
 
 
 def level_rows(
-    aggregation: Aggregation, part: Part, outputs: Sequence[Output], extras: Iterable[str] = (), keys: bool = False
+    aggregation: Aggregation,
+    parts: Sequence[Part],
+    outputs: Sequence[Output],
+    extras: Iterable[str] = (),
+    keys: bool = False,
+    groups: Groups | None = None,
 ) -> exp.Select:
-    """The rows of one level: AGG_TIMESTAMP, the outputs, columns of EXTRA, and with `keys` every group key."""
+    """The rows of one level: AGG_TIMESTAMP, the outputs, columns of EXTRA, and with `keys` every group key.
+
+    With `groups` those of several levels, merged to these.
+    """
+    part, groups = parts[0], groups or Groups(aggregation.keys)
     extras = [name for name in extras if name not in {output.name for output in outputs}]
     ledger = any(name in LATE or name == REVISION for name in extras)
-    rows = _merged(aggregation, part, outputs, FINAL in extras, ZONE in extras)
+    rows = _merged(aggregation, parts, groups, outputs, FINAL in extras, ZONE in extras)
     own = [_own_extra(aggregation, part, name) for name in extras if name not in LATE and name != REVISION]
     hidden = [
-        exp.alias_(column(key.name), key_column(i), quoted=True)
-        for i, key in enumerate(aggregation.keys)
-        if keys or ledger
+        exp.alias_(column(key.name), key_column(i), quoted=True) for i, key in enumerate(groups.keys) if keys or ledger
     ]
     finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
-    query = exp.select(column(TIMESTAMP), *finals, *own, *hidden).from_(rows.subquery("n", copy=False), copy=False)
+    query = exp.select(*groups.columns, *finals, *own, *hidden).from_(rows.subquery("n", copy=False), copy=False)
     return _with_ledger(aggregation, part, query, extras) if ledger else query
 
 
@@ -157,31 +182,42 @@ def _own_extra(aggregation: Aggregation, part: Part, name: str) -> exp.Expr:
     return exp.alias_(closed, FINAL, quoted=True)
 
 
-def _merged(aggregation: Aggregation, part: Part, outputs: Sequence[Output], finality: bool, zoned: bool) -> exp.Select:
+def _merged(
+    aggregation: Aggregation,
+    parts: Sequence[Part],
+    to: Groups,
+    outputs: Sequence[Output],
+    finality: bool,
+    zoned: bool,
+) -> exp.Select:
     """Partial columns of each bucket and keys, with `zoned` of each zone, of the stored and the open rows together."""
     names = _columns_of(aggregation, outputs)
-    same = [*([ZONE] if zoned else []), *(key.name for key in aggregation.keys)]
+    same = [*([ZONE] if zoned else []), *(key.name for key in to.keys)]
     sides: list[exp.Select] = []
-    if part.closed is not None:
-        flag = 0 if finality else None
-        sides.append(_side(aggregation, names, same, column(TIMESTAMP), part.closed, part, flag))
-    if part.opened is not None:
-        level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
-        begin = column(bucket_column(part.level))
-        sides.append(
-            _side(aggregation, names, same, begin, part.opened, part, 1 if finality else None).where(level, copy=False)
-        )
+    for part in parts:
+        if part.closed is not None:
+            flag = 0 if finality else None
+            sides.append(_side(aggregation, names, same, column(TIMESTAMP), part.closed, part, flag))
+        if part.opened is not None:
+            level = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(part.level)))
+            begin, flag = column(bucket_column(part.level)), 1 if finality else None
+            rows = _side(aggregation, names, same, begin, part.opened, part, flag)
+            sides.append(rows.where(level, copy=False))
+    sides = sides if to.passes is None else [side.where(to.passes.copy(), copy=False) for side in sides]
     both = (
         sides[0]
         if len(sides) == 1
         else exp.select("*").from_(exp.union(*sides, distinct=False, copy=False).subquery("u", copy=False), copy=False)
     )
     values = tuple(value for value in aggregation.values if value.name in names)
-    groups = [TIMESTAMP, *same]
+    groups = [*(each.name for each in to.columns), *same]
     merged = merged_rows(both, groups, values)
-    several = part.opened or part.period or aggregation.own_zones or aggregation.policy is Policy.CORRECT
+    one = to.buckets and len(to.keys) == len(aggregation.keys) and len(parts) == 1 and parts[0].period is None
+    several = not one or parts[0].opened or aggregation.own_zones or aggregation.policy is Policy.CORRECT
     if not several:
         merged = unordered(merged)  # a stored bucket is one row
+    if not groups:  # SQL has a row for no rows at all
+        merged = merged.having(exp.GT(this=exp.Count(this=exp.Star()), expression=exp.Literal.number(0)), copy=False)
     narrow = exp.select(
         *(column(name) for name in groups),
         *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),

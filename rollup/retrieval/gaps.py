@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.errors import QueryError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Key, Output, column
 from rollup.plan.types import Type
 from rollup.retrieval.answer import EXTRA, key_column
 
@@ -35,12 +35,12 @@ def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> lis
 
 
 def filled(
-    rows: exp.Select, aggregation: Aggregation, outputs: Sequence[Output], extras: Sequence[str], word: str
+    rows: exp.Select, of: Sequence[Key], outputs: Sequence[Output], extras: Sequence[str], word: str
 ) -> exp.Select:
-    """The rows and those of the gaps; `rows` has AGG_TIMESTAMP, the outputs, the extras and every group key."""
-    keys, whole = [key_column(index) for index in range(len(aggregation.keys))], word.endswith(RANGE)
+    """The rows and those of the gaps of each group key; `rows` has AGG_TIMESTAMP, outputs, extras and the keys."""
+    keys, whole = [key_column(index) for index in range(len(of))], word.endswith(RANGE)
     word = word.removesuffix(RANGE)
-    of_key = {name: column(key.name) for name, key in zip(keys, aggregation.keys, strict=True)}
+    of_key = {name: column(key.name) for name, key in zip(keys, of, strict=True)}
     shown = {output.name: name for output in outputs for name, key in of_key.items() if output.final == key}
     kinds = {output.name: output.type for output in outputs if output.name not in shown} | {
         name: EXTRA[name] for name in extras

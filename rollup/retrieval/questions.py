@@ -33,6 +33,7 @@ from rollup.retrieval.answer import (
     REVISION,
     START,
     Condition,
+    Groups,
     Part,
     between,
     bucket_column,
@@ -41,6 +42,7 @@ from rollup.retrieval.answer import (
     row_order,
 )  # fmt: skip
 from rollup.retrieval.gaps import FILLS, filled, grid
+from rollup.retrieval.merging import merged
 from rollup.retrieval.relations import late_rows, open_rows, open_schema, state_rows
 from rollup.retrieval.selection import constant, shape
 from rollup.retrieval.trees import Asked, Sides, Value
@@ -120,7 +122,7 @@ class Ask(Asked):
 
     `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. Of a `period`, `per`
     is the level that is read, and `edges` are the starts of those in the range with the end of the last one.
-    `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
+    `groups` are what `merge(x)` merges to. `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
     share their SQL.
     """
 
@@ -136,6 +138,7 @@ class Ask(Asked):
     constants: tuple[str | int, ...] = ()
     period: Period | None = None
     edges: tuple[int, ...] = ()
+    groups: Groups | None = None
     made: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
 
     @property
@@ -193,7 +196,9 @@ class Ask(Asked):
     def tree(self, sides: Sides) -> exp.Select:
         aggregation, selection = self.aggregation, self.selection
         outputs, extras = _needed(aggregation, self.on, selection), self._extras
-        levels = [level_rows(aggregation, part, outputs, extras, keys=True) for part in self._parts(sides)]
+        parts, groups = self._parts(sides), self.groups or Groups(aggregation.keys)
+        shares = [[part] for part in parts] if self.groups is None else [parts]
+        levels = [level_rows(aggregation, each, outputs, extras, True, groups) for each in shares]
         rows = (
             levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
         )
@@ -203,9 +208,9 @@ class Ask(Asked):
         if self.on is not None:
             query = query.where(condition(self.on, scope, "`on`"))
         if self.fill is not None:
-            rows = filled(query.select("*"), aggregation, outputs, extras, self.fill)
+            rows = filled(query.select("*"), groups.keys, outputs, extras, self.fill)
             query = exp.select().from_(rows.subquery("b"))
-        return shape(query, scope, selection, star, row_order(aggregation, extras, "b"))
+        return shape(query, scope, selection, star, row_order(groups, extras, "b"))
 
     def _parts(self, sides: Sides) -> list[Part]:
         opened = None if sides is Sides.STORED else "open"
@@ -262,13 +267,19 @@ def ask_for(
 
     Raises QueryError.
     """
+    found = merged(aggregation, on, selection)
+    groups = None
+    if found is not None:
+        on, (groups, selection) = None, found
+        if fill is not None and not groups.buckets:
+            raise _at(QueryError("`fill` needs buckets: group by AGG_TIMESTAMP", hint="or leave fill out"), node)
     if isinstance(per, str) and per.strip().lower() == AUTO:
         segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
-        return Ask(aggregation, start, end, max(segments), on, selection, None, False, segments)
+        return Ask(aggregation, start, end, max(segments), on, selection, segments=segments, groups=groups)
     width = level_or_period(aggregation, per, node)
     if isinstance(width, Duration):
-        return Ask(aggregation, start, end, width, on, selection, fill)
-    ask = Ask(aggregation, start, end, aggregation.root, on, selection, fill, period=width)
+        return Ask(aggregation, start, end, width, on, selection, fill, groups=groups)
+    ask = Ask(aggregation, start, end, aggregation.root, on, selection, fill, period=width, groups=groups)
     if FINAL in named_extras(on, selection):
         raise _at(QueryError(f"{FINAL} is of stored levels, not of {width.text!r}", hint="per a level's word"), node)
     return _at_query(node, lambda: ask.over(start, end))

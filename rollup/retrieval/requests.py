@@ -14,7 +14,7 @@ from rollup.plan.app import JoinQuery, StreamDef, position
 from rollup.plan.expressions import Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.types import Type
-from rollup.retrieval.answer import END, LATE, REVISION, START, Part, between, level_rows, row_order
+from rollup.retrieval.answer import END, LATE, REVISION, START, Groups, Part, between, level_rows, row_order
 from rollup.retrieval.questions import attributes, bounds, named_extras, per_level
 from rollup.retrieval.selection import outputs, shape
 from rollup.retrieval.trees import Asked, Sides, Value
@@ -121,7 +121,7 @@ class Requests:
     def query(self, per: Duration) -> exp.Select:
         """The query of a request at a level."""
         part = Part(per, "closed", "open", between(START, END))
-        rows = level_rows(self.aggregation, part, self.aggregation.outputs, self.extras, keys=True)
+        rows = level_rows(self.aggregation, [part], self.aggregation.outputs, self.extras, keys=True)
         join, on = self.join, self.join.retrieval.on
         keeps = join.kind == "full" or join.kind == ("left" if join.stream_first else "right")
         matches = condition(on, self.scope, "`on`") if on is not None else exp.true()
@@ -130,7 +130,7 @@ class Requests:
             .from_("request AS b")
             .join(rows.subquery("a"), on=matches, join_type="left" if keeps else "inner")
         )
-        order = row_order(self.aggregation, self.extras, "a")
+        order = row_order(Groups(self.aggregation.keys), self.extras, "a")
         return shape(query, self.scope, join.retrieval.selection, self._star, order)
 
     @property

@@ -159,6 +159,11 @@ def _of_a_row(call: exp.Anonymous, scope: Scope) -> Bound:
     return argument
 
 
+def is_over_rows(node: exp.Expr) -> bool:
+    """Whether an expression is an aggregate over the rows of an answer."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in (*_ROW_AGGREGATES, "count")
+
+
 _ROW_AGGREGATES = {
     "sum": (lambda x: InOrder(this=double(x)), None),
     "avg": (

@@ -1,0 +1,99 @@
+"""`merge(x)`: the stored states of a column over fewer keys, or over a whole range, merged as those of a bucket are.
+
+`sum(customers)` adds what rows of the answer show; `merge(customers)` counts different customers over all of them. The
+states are exact for all but sketches, which keep their stated error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from sqlglot import exp
+
+from rollup.core.errors import PlanError, RollupError
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Key, column
+from rollup.plan.app import Selection, position
+from rollup.plan.expressions import Scope, condition
+from rollup.retrieval.answer import Groups
+from rollup.retrieval.selection import is_over_rows
+
+
+def merged(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) -> tuple[Groups, Selection] | None:
+    """What a question with `merge(x)` merges to, and what it selects of that; None for a question without one.
+
+    Raises PlanError at what is neither merged nor grouped by.
+    """
+    nodes = [item.expression for item in selection.items or ()]
+    nodes += [*selection.order_by, *(node for node in (on, selection.having) if node is not None)]
+    if not any(_is_merge(found) for node in nodes for found in node.walk()):
+        return None
+    shown = {o.name: key for o in aggregation.outputs for key in aggregation.keys if o.final == column(key.name)}
+    for node in selection.group_by:
+        if not isinstance(node, exp.Column) or node.name not in (TIMESTAMP, *shown):
+            keys = ", ".join((TIMESTAMP, *shown))
+            raise _at(node, PlanError("beside merge(…) an answer is grouped by its start and keys", hint=keys))
+    names = {node.name for node in selection.group_by}
+    groups = Groups(tuple(dict.fromkeys(shown[n] for n in shown if n in names)), TIMESTAMP in names, _passes(shown, on))
+    states = _States(aggregation, groups)
+    known = {*names, EVENTS}
+    items = tuple(replace(item, expression=states.of(item.expression, known)) for item in selection.items or ())
+    known |= {item.name for item in items}
+    having = None if selection.having is None else states.of(selection.having, known)
+    order = tuple(exp.Ordered(this=states.of(o.this, known), desc=o.args.get("desc")) for o in selection.order_by)
+    return groups, replace(selection, items=items, group_by=(), having=having, order_by=order)
+
+
+def _is_merge(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "merge"
+
+
+def _at(node: exp.Expr, problem: PlanError) -> RollupError:
+    return problem.at(*position(node))
+
+
+class _States:
+    """Expressions over merged states, in which `merge(x)` is their column x."""
+
+    def __init__(self, aggregation: Aggregation, groups: Groups) -> None:
+        self._outputs = {output.name: output for output in aggregation.outputs}
+        self._lost = {key.name for key in aggregation.keys} - {key.name for key in groups.keys}
+
+    def of(self, node: exp.Expr, known: Collection[str]) -> exp.Expr:
+        """The expression; of columns it may have the known ones. Raises PlanError."""
+        if _is_merge(node):
+            return self._column(node)
+        if isinstance(node, exp.Column) and node.name not in known:
+            raise _at(node, PlanError(f"{node.name} is neither merged nor grouped by", hint=f"merge({node.name})"))
+        if is_over_rows(node):
+            hint = "merge(x) of a sum is the sum of all, of a count the count of all"
+            raise _at(node, PlanError(f"{node.name}(…) is over rows, and merge(…) leaves one a group", hint=hint))
+        copy = node.copy()
+        for child in list(copy.iter_expressions()):
+            if not isinstance(copy, exp.Column):
+                child.replace(self.of(child, known))
+        return copy
+
+    def _column(self, call: exp.Expr) -> exp.Expr:
+        given = call.expressions
+        if len(given) != 1 or not isinstance(given[0], exp.Column) or given[0].name not in self._outputs:
+            known = ", ".join(self._outputs)
+            raise _at(call, PlanError("merge takes a column of the aggregation", hint=f"columns are {known}"))
+        read = {found.name for found in self._outputs[given[0].name].final.find_all(exp.Column)}
+        if read & self._lost:
+            raise _at(call, PlanError(f"{given[0].name} is a group key, which has no state", hint="group by it"))
+        return given[0].copy()
+
+
+def _passes(shown: dict[str, Key], on: exp.Expr | None) -> exp.Expr | None:
+    """`on` as a filter of states, of which the group keys are known and the values are not yet."""
+    if on is None:
+        return None
+    for found in on.find_all(exp.Column):
+        if found.name not in shown:
+            hint = f"having merge({found.name}) …, or a group key under `on`"
+            raise _at(found, PlanError(f"`on` chooses what is merged, before there is a {found.name}", hint=hint))
+    bound = condition(on, Scope.of({name: key.type for name, key in shown.items()}), "`on`")
+    for found in bound.find_all(exp.Column):
+        found.set("this", column(shown[found.name].name).this)
+    return bound

@@ -1,0 +1,175 @@
+"""`merge(x)` over any keys and widths, against what the raw events say of them."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rollup
+from rollup.core.calendar import Duration, bucket_start
+from rollup.core.errors import PlanError, RollupError
+from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
+from rollup.stores.databases import store_of
+from tests.profiles import examples
+from tests.retrieval.trades import DAY, HOUR, SECOND, START, delta_host
+from tests.servers.postgres import NewUrl
+
+APP = """define stream S (country string, shop string, customer string, amount long, ts long);
+@OutOfOrder('correct')
+define aggregation A from S
+select country, shop, distinctCount(customer) as customers, avg(amount) as mean, stdDev(amount) as spread,
+  sum(amount) as total, count() as n, min(amount) as least, max(amount) as most, amount as latest
+group by country, shop aggregate by ts every sec ... year;"""
+PROGRAM = compile_app(APP)
+Event = tuple[str, str, str, int, int]
+times = st.builds(
+    lambda step, n: START + n * step, st.sampled_from((SECOND, 60 * SECOND, HOUR, DAY)), st.integers(0, 50)
+)
+events = st.lists(
+    st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), st.sampled_from("abcd"), st.integers(-9, 9), times),
+    min_size=1,
+    max_size=20,
+)
+STATES = ["customers", "mean", "spread", "total", "n", "least", "most", "latest"]
+MERGED = ", ".join(f"merge({name}) as {name}" for name in STATES)
+
+
+def told(rows: list[Event]) -> dict[str, Any]:
+    """What a group of events says."""
+    amounts = [amount for *_, amount, _ in rows]
+    return {
+        "customers": len({customer for _, _, customer, _, _ in rows}),
+        "mean": pytest.approx(statistics.fmean(amounts)),
+        "spread": pytest.approx(statistics.pstdev(amounts), abs=1e-9),
+        "total": sum(amounts),
+        "n": len(rows),
+        "least": min(amounts),
+        "most": max(amounts),
+        "latest": max(enumerate(rows), key=lambda each: (each[1][4], each[0]))[1][3],
+    }
+
+
+def grouped(rows: list[Event], key: Any) -> dict[Any, list[Event]]:
+    found: dict[Any, list[Event]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return found
+
+
+@examples(60)
+@given(
+    events, st.sampled_from([*Duration]), st.sets(st.sampled_from(("country", "shop"))), st.booleans(), st.booleans()
+)
+def test_states_over_fewer_keys_are_those_of_all_their_events(
+    rows: list[Event], level: Duration, keys: set[str], buckets: bool, auto: bool
+) -> None:
+    host = LocalHost(PROGRAM)
+    for row in rows:
+        host.send("S", [row])
+    auto = auto and not buckets  # there every level has buckets of its own
+    by = [*(["AGG_TIMESTAMP"] if buckets else []), *sorted(keys)]
+    group = f"group by {', '.join(by)}" if by else ""
+    start = START + 90 * SECOND if auto else bucket_start(START, Duration.YEARS)
+    per = "auto" if auto else level.plural
+    text = f"from A within {start}L, {START + 60 * DAY}L per '{per}' select {', '.join([*by, MERGED])} {group}"
+    found = {
+        tuple(row[name] for name in by): {name: row[name] for name in STATES} for row in host.query(text).to_pylist()
+    }
+
+    def key(row: Event) -> tuple[Any, ...]:
+        parts = {"AGG_TIMESTAMP": bucket_start(row[4], level), "country": row[0], "shop": row[1]}
+        return tuple(parts[name] for name in by)
+
+    within = [row for row in rows if row[4] >= start]
+    assert found == {group: told(each) for group, each in grouped(within, key).items()}
+
+
+ROWS: list[Event] = [
+    ("de", "1", "ann", 10, START),
+    ("de", "2", "bob", 20, START + DAY),
+    ("fr", "1", "ann", 30, START + 2 * DAY),
+    ("fr", "2", "cec", 40, START + 8 * DAY),
+    ("fr", "2", "cec", 60, START + 8 * DAY + HOUR),
+]
+
+
+@pytest.fixture(params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "delta":
+        delta_host(tmp_path, APP).send("S", ROWS)
+        return tmp_path / "conf.toml"
+    new_url: NewUrl = request.getfixturevalue("new_url")
+    url = new_url()
+    (tmp_path / "app.siddhi").write_text(APP)
+    (tmp_path / "conf.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
+    )
+    LocalHost(PROGRAM, lambda aggregation, engine: store_of(aggregation, engine, url)).send("S", ROWS)
+    return tmp_path / "conf.toml"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("per 'months' select merge(customers) as c", [{"c": 3}]),
+        ("per 'auto' select merge(customers) as c, merge(mean) as m", [{"c": 3, "m": 32.0}]),
+        ("per 'weeks' select AGG_TIMESTAMP, merge(customers) as c group by AGG_TIMESTAMP order by AGG_TIMESTAMP",
+         [{"AGG_TIMESTAMP": START, "c": 2}, {"AGG_TIMESTAMP": START + 7 * DAY, "c": 1}]),
+        ("per 'years' select country, merge(total) * 2 as t group by country having merge(n) > 2", [{"country": "fr", "t": 260}]),
+        ("per 'years' select shop, merge(n) as n group by shop order by merge(total) desc limit 1", [{"shop": "2", "n": 3}]),
+        ("per 'days' select AGG_TIMESTAMP, merge(total) as t group by AGG_TIMESTAMP order by AGG_TIMESTAMP limit 1",
+         [{"AGG_TIMESTAMP": START, "t": 10}]),
+    ],
+)  # fmt: skip
+def test_every_store_merges_alike(stored: Path, text: str, expected: list[dict[str, Any]]) -> None:
+    assert rollup.query(stored, f"from A within '2018-01-** **:**:**' {text}").to_pylist() == expected
+
+
+def test_a_condition_chooses_the_keys_whose_states_are_merged(stored: Path) -> None:
+    for country, expected in (("fr", 2), ("de", 2), ("it", None)):
+        found = rollup.query(
+            stored,
+            f"from A on country == '{country}' within '2018-**-** **:**:**' per 'days' select merge(customers) as c",
+        ).to_pylist()
+        assert found == ([] if expected is None else [{"c": expected}])
+
+
+def test_gaps_of_merged_buckets_are_filled() -> None:
+    host = LocalHost(PROGRAM)
+    host.send("S", ROWS)
+    ask = (
+        "from A within '2018-01-01', '2018-01-05' per 'days' fill(zero, range)"
+        " select AGG_TIMESTAMP, merge(customers) as c group by AGG_TIMESTAMP order by AGG_TIMESTAMP"
+    )
+    assert [row["c"] for row in host.query(ask).to_pylist()] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("select", "message", "hint"),
+    [
+        ("merge(customers) as c, sum(total) as t", "sum(…) is over rows", "merge(x) of a sum"),
+        ("merge(customers) as c, total", "total is neither merged nor grouped by", "merge(total)"),
+        ("country, merge(customers) as c", "country is neither merged nor grouped by", "merge(country)"),
+        ("merge(country) as c", "country is a group key, which has no state", "group by it"),
+        ("merge(nobody) as c", "merge takes a column of the aggregation", "customers"),
+        ("merge(total + 1) as c", "merge takes a column of the aggregation", "total"),
+        ("merge(customers) as c group by total", "grouped by its start and keys", "country, shop"),
+        ("AGG_TIMESTAMP, merge(customers) as c", "AGG_TIMESTAMP is neither merged nor grouped by", ""),
+        ("merge(customers) as c, AGG_LATE_MOVED", "AGG_LATE_MOVED is neither merged", ""),
+    ],
+)
+def test_what_is_neither_merged_nor_grouped_is_refused(select: str, message: str, hint: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        LocalHost(PROGRAM).query(f"from A within '2018-**-** **:**:**' per 'days' select {select}")
+    assert message in str(caught.value) and hint in (caught.value.hint or "") and caught.value.line == 1
+
+
+def test_a_condition_on_what_is_merged_belongs_behind_it() -> None:
+    with pytest.raises(RollupError, match="`on` chooses what is merged, before there is a total"):
+        LocalHost(PROGRAM).query("from A on total > 3 within '2018-**-** **:**:**' per 'days' select merge(n) as n")
