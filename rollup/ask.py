@@ -44,7 +44,7 @@ class Asker:
         self.engine = ColumnEngine()
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
-        self._planner = Planner(self.program.aggregations)
+        self.planner = Planner(self.program.aggregations)
 
     @nests
     def query(self, text: str, parameters: Parameters = None) -> pa.Table:
@@ -56,7 +56,7 @@ class Asker:
             return self._of_table(text, name)
         if name and name not in self.program.aggregations:
             raise self._unknown(text, name)
-        return self.answer(self._planner.ask(text))
+        return self.answer(self.planner.ask(text))
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""

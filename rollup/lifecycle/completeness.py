@@ -1,35 +1,51 @@
-"""What a reader of an answer should know beside the answer: columns that were added later and are not complete."""
+"""What a reader of an answer should know beside the answer: columns that are not complete, and sums that are none."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from rollup.conf import Conf
 from rollup.lifecycle.book import Book
 
 if TYPE_CHECKING:
+    from rollup.ask import Asker
     from rollup.program import Program
 
 
-def remarks(conf: Conf, program: Program, text: str) -> list[str]:
-    """Remarks on the answer to a question that has been answered; empty when every column is complete."""
-    pages = {name: Book.of(conf, name).page() for name in program.aggregations}
-    if not any(page.valid for page in pages.values()):
-        return []
+def remarks(asker: Asker, text: str) -> list[str]:
+    """Remarks on the answer to a question that has been answered; empty when nothing of it misleads."""
     from rollup.ask import asked_name, is_question
     from rollup.lifecycle.change import notes
     from rollup.lifecycle.replay.compare import readable
-    from rollup.retrieval.plan_cache import Planner
+    from rollup.retrieval.merging import misleading
 
+    program = asker.program
+    pages = {name: Book.of(asker.conf, name).page() for name in program.aggregations}
     if is_question(text):
         if asked_name(text) not in program.aggregations:
             return []  # a named window or table of statements
-        ask = Planner(dict(program.aggregations)).ask(text)
-        return notes(pages[ask.aggregation.name], ask)
-    return [
+        ask = asker.planner.ask(text)
+        return notes(pages[ask.aggregation.name], ask) + misleading(ask.aggregation, ask.selection)
+    return _added(program, text) + [
         f"{name}: {column} was added later and is complete from {readable(since)} on"
         for name, page in pages.items()
         if re.search(rf"\b{re.escape(name)}", text, re.IGNORECASE)
         for column, since in page.valid.items()
     ]
+
+
+def _added(program: Program, text: str) -> list[str]:
+    """Remarks on the sums and averages of a SELECT."""
+    from sqlglot import exp
+
+    from rollup.core.errors import RollupError
+    from rollup.lang.sql.within import Within, parse
+    from rollup.retrieval.merging import added
+
+    try:
+        tree = parse(text, list(program.aggregations), "duckdb")
+    except RollupError:  # it has been answered: a form of DuckDB's own
+        return []
+    names = [found.name for call in tree.find_all(exp.Sum, exp.Avg) for found in call.find_all(exp.Column)]
+    asked = dict.fromkeys(within.aggregation for within in tree.find_all(Within))
+    return [remark for name in asked for remark in added(program.aggregations[name], names)]

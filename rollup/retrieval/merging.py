@@ -52,6 +52,35 @@ def _at(node: exp.Expr, problem: PlanError) -> RollupError:
     return problem.at(*position(node))
 
 
+def misleading(aggregation: Aggregation, selection: Selection) -> list[str]:
+    """Sentences on what a question's aggregates over rows do not say, though it looks as if they did."""
+    items = [item.expression for item in selection.items or ()]
+    over = [call for item in items for call in item.walk() if is_over_rows(call)]
+    if not over and not selection.group_by:
+        return []
+    inside = [found.name for call in over for found in call.find_all(exp.Column) if call.name.lower() in ("sum", "avg")]
+    shown = {o.name for o in aggregation.outputs for key in aggregation.keys if o.final == column(key.name)}
+    grouped = {node.name for node in selection.group_by if isinstance(node, exp.Column)}
+    bare = [item.name for item in items if isinstance(item, exp.Column)]
+    outputs = {output.name: output for output in aggregation.outputs if output.name not in shown | grouped}
+    said = [
+        f"{name} is that of one row of each group, of the newest bucket; merge({name}) is that of all its events"
+        for name in dict.fromkeys(bare)
+        if name in outputs
+    ]
+    return said + added(aggregation, inside)
+
+
+def added(aggregation: Aggregation, names: Collection[str]) -> list[str]:
+    """Sentences on columns that are added up over rows although rows of different keys or buckets share what they count."""
+    computed = {output.name for output in aggregation.outputs if not isinstance(output.final, exp.Column)}
+    return [
+        f"{name} is added up as each row shows it; merge({name}) is that of all events together"
+        for name in dict.fromkeys(names)
+        if name in computed
+    ]
+
+
 class _States:
     """Expressions over merged states, in which `merge(x)` is their column x."""
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import rollup
+from rollup.cli.main import cli
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import PlanError, RollupError
 from rollup.hosts.local import LocalHost
@@ -173,3 +175,35 @@ def test_what_is_neither_merged_nor_grouped_is_refused(select: str, message: str
 def test_a_condition_on_what_is_merged_belongs_behind_it() -> None:
     with pytest.raises(RollupError, match="`on` chooses what is merged, before there is a total"):
         LocalHost(PROGRAM).query("from A on total > 3 within '2018-**-** **:**:**' per 'days' select merge(n) as n")
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("select sum(customers) as c", "customers is added up as each row shows it; merge(customers)"),
+        ("select AGG_TIMESTAMP, mean group by AGG_TIMESTAMP", "mean is that of one row of each group"),
+        ("select AGG_TIMESTAMP, sum(total) as t, max(customers) as c group by AGG_TIMESTAMP", None),
+        ("select AGG_TIMESTAMP, merge(customers) as c group by AGG_TIMESTAMP", None),
+        ("select country, shop, customers", None),
+    ],
+)
+def test_sums_of_what_cannot_be_added_are_remarked_on(tmp_path: Path, text: str, remark: str | None) -> None:
+    delta_host(tmp_path, APP).send("S", ROWS)
+    asked = CliRunner().invoke(
+        cli, ["query", str(tmp_path / "conf.toml"), f"from A within '2018-**-** **:**:**' per 'days' {text}"]
+    )
+    assert asked.exit_code == 0
+    assert asked.stderr == "" if remark is None else remark in asked.stderr
+
+
+def test_a_sum_in_sql_is_remarked_on_too(tmp_path: Path) -> None:
+    delta_host(tmp_path, APP).send("S", ROWS)
+    asked = CliRunner().invoke(
+        cli,
+        [
+            "query",
+            str(tmp_path / "conf.toml"),
+            "select sum(customers), sum(total) from A within '2018-**-** **:**:**' per 'days'",
+        ],
+    )
+    assert asked.exit_code == 0 and asked.stderr.count("rollup:") == 1 and "customers is added up" in asked.stderr

@@ -182,7 +182,7 @@ def _branch(
     kinds: Mapping[str, Type],
 ) -> str:
     rows = level_rows(
-        aggregation, Part(level, views[level.table_suffix], views["open"], between(low, high)), aggregation.outputs
+        aggregation, [Part(level, views[level.table_suffix], views["open"], between(low, high))], aggregation.outputs
     )
     typed = [exp.alias_(exp.cast(column(name), kind.sql), name, quoted=True) for name, kind in kinds.items()]
     listed = ", ".join(f"'{word}'" for word in _words(level))
