@@ -5,7 +5,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends openjdk-17-j
     && useradd --create-home --uid 10001 rollup \
     && install -d -o rollup -g rollup /data
 WORKDIR /app
-COPY pyproject.toml README.md ./
+COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY rollup rollup
 COPY ddl ddl
 RUN pip install --no-cache-dir '.[serve]'

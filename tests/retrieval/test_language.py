@@ -157,6 +157,6 @@ def test_questions_of_one_form_are_planned_once_and_still_get_their_own_answers(
         text = f"from A on k == '{key}' and n > 0 within {START + hour * HOUR}L, {START + (hour + 1) * HOUR}L per 'hours' select k, total"
         expected = {("a", 1): [("a", 2)], ("b", 0): [("b", 5)], ("a", 3): [("a", 7)]}.get((key, hour), [])
         assert rows(trades.query(text)) == expected
-    forms = trades._planner._forms  # pyright: ignore[reportPrivateUsage]
+    forms = trades.planner._forms  # pyright: ignore[reportPrivateUsage]
     texts = ["".join(part for part in outline if isinstance(part, str)) for outline, _ in forms]
     assert sum("AGG_TIMESTAMP" not in text and "n > " in text for text in texts) == 1

@@ -28,7 +28,7 @@ from rollup.gateway.rewriting.mentions import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
-from rollup.retrieval.answer import bucket_rows, row_order
+from rollup.retrieval.answer import Groups, bucket_rows, row_order
 from rollup.retrieval.questions import Ask, ask_for, attributes
 from rollup.retrieval.trees import Asked, Sides
 from rollup.statements.committed.kept import Kept
@@ -95,7 +95,7 @@ class SliceQuestion(Asked):
         query = exp.select(*typed).from_(inner.subquery("b"))
         for key, values in where:
             query = query.where(exp.In(this=column(key), expressions=[exp.convert(value) for value in values]))
-        return query.order_by(*row_order(self.aggregation, (), "b")).limit(self.rows)
+        return query.order_by(*row_order(Groups(self.aggregation.keys), (), "b")).limit(self.rows)
 
 
 @lru_cache(maxsize=4096)
