@@ -22,7 +22,10 @@ _UNITS = {
     Duration.MONTHS: 30 * _DAY,
     Duration.YEARS: 365 * _DAY,
 }
-_WEEK = 7 * _DAY
+_OTHERS = {
+    **dict.fromkeys(("ms", "millis", "millisec", "millisecond", "milliseconds"), 1),
+    **dict.fromkeys(("week", "weeks"), 7 * _DAY),
+}
 _INTERVAL = 15 * 60_000
 _SPELLING = "e.g. '120 sec', '24 hours', '1 year', '1 hour 30 min', or 'all'"
 
@@ -87,6 +90,8 @@ def period(annotation: Annotation, text: str) -> int | None:
 
     >>> period(Annotation("purge", {}), "1 hour 30 min"), period(Annotation("purge", {}), "all")
     (5400000, None)
+    >>> period(Annotation("purge", {}), "500 ms")
+    500
     """
     if text.strip().lower() == "all":
         return None
@@ -100,8 +105,8 @@ def period(annotation: Annotation, text: str) -> int | None:
 
 
 def _unit(annotation: Annotation, word: str, text: str) -> int:
-    if word.lower() in ("week", "weeks"):
-        return _WEEK
+    if word.lower() in _OTHERS:
+        return _OTHERS[word.lower()]
     try:
         return _UNITS[Duration.parse(word)]
     except QueryError:

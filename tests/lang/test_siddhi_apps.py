@@ -236,6 +236,14 @@ def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, 
     assert refusal.value.line == 2
 
 
+def test_a_key_may_be_forgotten_that_is_idle_for_no_less_than_its_queries_wait() -> None:
+    app = SiddhiApp(
+        "define stream S (k string); @purge(enable='true', interval='500 ms', idle.period='10 sec') "
+        "partition with (k of S) begin from every e1=S -> not S for 10 sec select e1.k as k insert into Silent; end;"
+    )
+    assert app is not None
+
+
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
@@ -247,6 +255,19 @@ def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, 
         (
             "@purge(interval='1 sec', idle.period='all') partition with (k of S) begin from S insert into Out; end;",
             "takes lengths of time",
+        ),
+        *(
+            (
+                f"@purge(interval='1 sec', idle.period='{idle}') partition with (k of S) begin {query} insert into Out; end;",
+                f"waits for {wait}, and a key that is idle for {shown} goes with what it waits for",
+            )
+            for query, idle, wait, shown in (
+                ("from every e1=S -> not S for 10 sec select e1.k as k", "5 sec", "10 sec", "5 sec"),
+                ("from not S for 1500 milliseconds select 'x' as k", "500 ms", "1500 ms", "500 ms"),
+                ("from every (e1=S -> not S for 4 sec) select e1.k as k", "3 sec", "4 sec", "3 sec"),
+                ("from e1=S -> not S for 4 sec -> not S for 4 sec select e1.k as k", "7 sec", "8 sec", "7 sec"),
+                ("from S select k output last every 1 min", "30 sec", "60 sec", "30 sec"),
+            )
         ),
     ],
 )

@@ -5,7 +5,7 @@ Those of streams are checked where the rollups read the app (`rollup.plan.annota
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rollup.core.errors import PlanError
 from rollup.engine.rows.deliveries.partitions import Purge
@@ -88,7 +88,40 @@ def purge(made: tree.Partition) -> Purge | None:
             )
         if enabled(given):
             found = Purge(*(_length(given, given.values[name]) for name in ("interval", "idle.period")))
+            _check_waits(given, found.idle, made.queries)
     return found
+
+
+def _check_waits(given: Annotation, idle: int, queries: Sequence[tree.Query]) -> None:
+    """Refuse an idle time in which a key goes that a query still waits for: what it waits for would never come."""
+    for query in queries:
+        absent = sum(_absences(query.input.steps)) if isinstance(query.input, tree.Pattern) else 0
+        wait = max(absent, (query.rate and query.rate.span) or 0)
+        if wait > idle:
+            raise given.refuse(
+                f"a query of the partition waits for {_seconds(wait)}, and a key that is idle for {_seconds(idle)} goes with "
+                "what it waits for",
+                f"idle.period='{_seconds(2 * wait)}', or anything that is not shorter than the wait",
+            )
+
+
+def _absences(steps: Sequence[tree.Step]) -> Iterator[int]:
+    """How long elements of a pattern wait for no event."""
+    for step in steps:
+        match step:
+            case tree.Basic():
+                if step.absent and step.span is not None:
+                    yield step.span
+            case tree.Logical():
+                yield from _absences((step.left, step.right))
+            case tree.Every():
+                yield from _absences((step.step,))
+            case tree.Group():
+                yield from _absences(step.steps)
+
+
+def _seconds(span: int) -> str:
+    return f"{span} ms" if span % 1000 else f"{span // 1000} sec"
 
 
 def _length(given: Annotation, text: str) -> int:
