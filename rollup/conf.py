@@ -18,6 +18,9 @@ path = "tables"
 policy = "correct"                 # of aggregations that say nothing of late events: merge (default), drop, correct
 ahead = "1 day"                    # an event further ahead of the clock is a dead letter; "any" takes all
 
+[dead_letters]
+fail_above = "1 %"                 # a run of whose records more are dead ends, with exit code 1
+
 [metrics]
 port = 9400
 host = "127.0.0.1"                 # whose address it listens on
@@ -82,9 +85,14 @@ _TOP: Known = {
     "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
     "zone": _named_zone,
     "statement_shards": whole(1, 4096),
-    **dict.fromkeys(("sources", "sinks", "store", "late", "metrics", "spark", "cascade", "serve"), elsewhere),
+    **dict.fromkeys(
+        ("sources", "sinks", "store", "late", "dead_letters", "metrics", "spark", "cascade", "serve"), elsewhere
+    ),
 }
 _LATE: Known = {"policy": one_of("merge", "drop", "correct"), "ahead": text}
+_SHARE = re.compile(r"\s*(\d{1,2}(?:\.\d+)?|100)\s*%\s*")
+_SHARES = 'a share, e.g. "1 %"'
+_DEAD: Known = {"fail_above": lambda value: None if isinstance(value, str) and _SHARE.fullmatch(value) else _SHARES}
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
 
 
@@ -112,6 +120,8 @@ class Conf:
     late: str | None = None
     ahead: str = "1 day"
     """How far ahead of the clock an event may be, or "any"."""
+    fail_above: float | None = None
+    """The share of a run's records that may be dead; None: any."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -156,6 +166,7 @@ def load(path: Path | str) -> Conf:
             raise ConfigError(f"{path} lacks `{key}`")
     base = path.parent
     late, metrics = _table(path, raw, "late", _LATE), _table(path, raw, "metrics", _METRICS)
+    dead = _table(path, raw, "dead_letters", _DEAD)
     return Conf(
         path=path,
         app=base / raw["app"],
@@ -170,6 +181,7 @@ def load(path: Path | str) -> Conf:
         zoned="zone" in raw,
         late=late.get("policy"),
         ahead=late.get("ahead", "1 day"),
+        fail_above=float(dead["fail_above"].strip(" %")) / 100 if dead else None,
         metrics_port=metrics.get("port"),
         metrics_host=metrics.get("host", "127.0.0.1"),
         spark=dict(_settings(path, raw.get("spark", {}))),

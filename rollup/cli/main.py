@@ -16,14 +16,14 @@ import typer
 
 from rollup.cli import demo, inspect, query, run, say_interrupted, serve
 from rollup.cli.languages import sql, try_, uql
-from rollup.cli.lifecycle import change, maintain, recover, replay, status, verify
+from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
 
 # Help is plain text: rich takes longer to load than everything else that help needs together.
 cli = typer.Typer(name="rollup", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
-SHORT = {"query", "plan", "ddl", "status", "change"}
+SHORT = {"query", "plan", "ddl", "status", "dead", "change"}
 """Commands that only read, and end before there is garbage worth collecting; see `entry`."""
 
 
@@ -58,6 +58,7 @@ cli.command("ddl")(inspect.ddl)
 cli.command("query")(query.query)
 cli.command("serve")(serve.serve)
 cli.command("status")(status.status)
+cli.command("dead")(dead.dead)
 cli.command("verify")(verify.verify)
 cli.command("replay")(replay.replay)
 cli.command("recover")(recover.recover)

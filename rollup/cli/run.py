@@ -23,7 +23,10 @@ def run(
         float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")
     ] = 10.0,
 ) -> None:
-    """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM."""
+    """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM.
+
+    Exit code 1: no record of the run could be used, or fewer than [dead_letters] fail_above asks for.
+    """
     found = load(conf)
     program = found.program()
     from rollup.lifecycle.readiness import ready
@@ -32,13 +35,15 @@ def run(
     for said in program.notices:
         print(f"rollup: warning: {said}", file=sys.stderr)
 
+    from rollup.hosts.reporting.dead_records import DeadRecords, TooManyDead
     from rollup.hosts.reporting.progress import Reporter
     from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
 
     claim(found, program)
     kinds = {name: options["kind"] for name, options in found.sources.items()}
-    reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host)
+    dead = DeadRecords(found.sources, found.fail_above)
+    reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host, dead=dead)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
     with coming(found, once) as spark:  # while Java starts, Python loads the rest
         import pandas  # noqa: F401  # pyspark loads it for every frame of a batch
@@ -61,5 +66,11 @@ def run(
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, stop)
             host.run(once)
+        except TooManyDead as problem:
+            print(f"rollup: {problem}", file=sys.stderr)
+            raise typer.Exit(1) from None
         except (PySparkException, Py4JError) as problem:
             raise cause(problem) from None
+    if reporter.nothing_taken:
+        print("rollup: no record of this run could be used", file=sys.stderr)
+        raise typer.Exit(1)

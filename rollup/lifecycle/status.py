@@ -18,6 +18,7 @@ from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.lease.places import lease_of
 from rollup.lifecycle.replay.rebuild import closed_until
 from rollup.plan.aggregation import EVENTS, KIND, Aggregation
+from rollup.sources.content.records import NO_RECORD, NO_VALUE
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.dead_letters import DeadLetters
 
@@ -88,8 +89,12 @@ def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> S
 
 
 def _files(letters: pa.Table) -> dict[str, str]:
-    """Files that could not be read at all, each with the reason: letters that have a place and no text."""
-    whole = [row for row in letters.select(["position", "raw", "reason"]).to_pylist() if not row["raw"]]
+    """Files that could not be read at all, each with the reason: letters that have a place and no text.
+
+    A message may have no text either, and is no file.
+    """
+    rows = letters.select(["position", "raw", "reason"]).to_pylist()
+    whole = [row for row in rows if not row["raw"] and row["reason"] not in (NO_RECORD, NO_VALUE)]
     return {row["position"]: row["reason"] for row in whole if row["position"]}
 
 

@@ -36,7 +36,7 @@ class Told(LocalHost):
             self.send("S", events)
         finally:
             pipeline.commit = step  # type: ignore[method-assign]
-        return BatchReport("S", number, len(events), 0, 1, 0, {"A": made[0]}, self.pipelines)
+        return BatchReport("S", number, len(events), 0, 1, DEAD.empty_table(), {"A": made[0]}, self.pipelines)
 
 
 def rising(count: int) -> list[Event]:

@@ -14,6 +14,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from rollup.core.errors import ConfigError
+from rollup.hosts.reporting.dead_records import DeadRecords
 from rollup.hosts.reporting.future_times import FutureTimes
 from rollup.hosts.reporting.late_events import LateEvents
 from rollup.hosts.reporting.many_zones import ManyZones
@@ -32,7 +33,7 @@ _BUCKETS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3, 6, 12, 30, 60)
 class Reporter:
     """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file.
 
-    `kinds` has the kind of each stream's source, for what is said of late events.
+    `kinds` has the kind of each stream's source, for what is said of late events; `dead` says what is of dead ones.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class Reporter:
         terminal: bool | None = None,
         kinds: Mapping[str, str] | None = None,
         host: str = "127.0.0.1",
+        dead: DeadRecords | None = None,
     ) -> None:
+        self._dead = dead or DeadRecords()
         self._file: IO[str] | None = None if metrics_json is None else metrics_json.open("a")
         self._terminal = sys.stderr.isatty() if terminal is None else terminal
         self._log = structlog.get_logger("rollup")
@@ -63,8 +66,17 @@ class Reporter:
             print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
         elif report.events:
             self._log.info("batch", **fields(report))
-        looked = (self._old, self._future, self._zones, self._late)
+        looked = (self._dead, self._old, self._future, self._zones, self._late)
         self.warn(said for each in looked for said in each.observe(report))
+
+    @property
+    def nothing_taken(self) -> bool:
+        """Whether every record of the run was dead."""
+        return self._dead.nothing_taken
+
+    def check(self) -> None:
+        """Raise TooManyDead where the configuration says that a run ends with so many dead letters."""
+        self._dead.check()
 
     def warn(self, warnings: Iterable[str]) -> None:
         """Say what is worth a line of its own."""
@@ -74,7 +86,7 @@ class Reporter:
     def close(self) -> None:
         """End the line and the metrics server."""
         print(self._end(), end="", file=sys.stderr)
-        for said in self._late.summary():
+        for said in [*self._dead.summary(), *self._late.summary()]:
             print(f"rollup: {said}", file=sys.stderr, flush=True)
         if self._file is not None:
             self._file.close()

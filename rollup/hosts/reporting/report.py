@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rollup.hosts.pipeline import Advance, Pipeline
     from rollup.hosts.trailing import Made
 
@@ -20,9 +22,16 @@ class BatchReport:
     events: int
     began: float
     ended: float
-    dead: int
+    letters: pa.Table
     advances: Mapping[str, Advance]
     pipelines: Mapping[str, Pipeline]
+    taken: int = 0
+    """How many of the records were events."""
+
+    @property
+    def dead(self) -> int:
+        """How many dead letters there were."""
+        return self.letters.num_rows
 
     def completed(self, made: Mapping[str, Made]) -> BatchReport:
         """When commits were made after the batch had handed them over: with their length, ended when they were."""

@@ -197,9 +197,8 @@ class Batches:
                 self._letters.append(letters, query, number)
             # The clock of the machine may be set back meanwhile.
             events, ended = results.numbering.events, began + time.monotonic() - clock
-            report = BatchReport(
-                batch.stream, number, events, began, ended, letters.num_rows, advances, self._pipelines
-            )
+            taken = events - results.lost
+            report = BatchReport(batch.stream, number, events, began, ended, letters, advances, self._pipelines, taken)
             self._reports.add(report, self._on_their_way(advances))
             self._upkeep.after_batch()
             point("batch.end")

@@ -40,6 +40,8 @@ class Collected:
     held: Input
     looked: list[pa.Table]
     kept: KeptFiles | None = None
+    lost: int = 0
+    """How many of the numbered records are no events."""
 
     def bounds(self, name: str, known: int) -> tuple[int, int]:
         """As `Numbering.bounds`, of the partial rows of an aggregation."""
@@ -113,6 +115,7 @@ class Tasks:
             together(_inputs(results)),
             _tables(results, Kind.LOOKED),
             self._kept.files(results),
+            sum(table["records"][0].as_py() for table in _tables(results, Kind.LOST)),
         )
 
 

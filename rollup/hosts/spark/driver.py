@@ -159,6 +159,7 @@ class SparkHost:
         self._rests.check()
         for store in self._trailing.values():
             store.settle()
+        self.reporter.check()
 
     def stop(self) -> None:
         """Ask the host to end between two batches; safe in a signal handler."""
@@ -268,6 +269,7 @@ class SparkHost:
         for store in self._trailing.values():
             store.check()
         self._batches.report()
+        self.reporter.check()
         now = int(time.time() * 1000)
         for pipeline in self._arriving:
             if pipeline.due(now):

@@ -14,6 +14,10 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD
 
+NO_RECORD = "not a record"
+"""The reason of what cannot be read as one."""
+NO_VALUE = "no value (a tombstone)"
+"""The reason of a message that only says that its key is gone: it is no event, and nothing is wrong with it."""
 Readers = Mapping[str, tuple[str, str]]
 """For each attribute, SQL that reads it (null when it cannot) and SQL that says whether the record has it."""
 
@@ -113,7 +117,8 @@ def view(
         f"WHEN {has} AND ({read}) IS NULL THEN {text(f'{name} is not a {stream.attributes[name]}')}"
         for name, (read, has) in readers.items()
     )
-    reason = f"CASE WHEN NOT COALESCE({valid}, false) THEN 'not a record' {wrong} END"
+    none = f"CASE WHEN ({raw}) IS NULL THEN {text(NO_VALUE)} ELSE {text(NO_RECORD)} END"
+    reason = f"CASE WHEN NOT COALESCE({valid}, false) THEN {none} {wrong} END"
     kept = "".join(f", {name}" for name in keep)
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE __read AS SELECT {columns}, __arrival, __received, {reason} AS __reason, "

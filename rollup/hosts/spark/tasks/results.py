@@ -48,6 +48,8 @@ class Kind(StrEnum):
     """Which input the batches are, as JSON."""
     PART = "part"
     """A part of the input: its place among the others and its records."""
+    LOST = "lost"
+    """How many records of a part are no events, of those that it counts."""
     LOOKED = "looked"
     """How often the attributes were there at all."""
     KEPT = "kept"

@@ -127,7 +127,12 @@ def _whole(spec: TaskSpec, worker: Walk, origin: Source, part: Part) -> list[tup
     except (duckdb.Error, *PASSING) as problem:
         reason = origin.damaged(part.origin, problem)
     row = [[spec.stream], [reason], [part.origin], [""]]
-    return [(Kind.PART, spec.stream, None), (Kind.DEAD, spec.stream, pa.table(row, schema=DEAD))]
+    dead = pa.table(row, schema=DEAD)
+    return [(Kind.PART, spec.stream, None), (Kind.LOST, spec.stream, _lost(part.rows)), (Kind.DEAD, spec.stream, dead)]
+
+
+def _lost(records: int) -> pa.Table:
+    return pa.table({"records": [records]})
 
 
 @lru_cache(maxsize=4)
@@ -162,6 +167,8 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
                 yield Kind.PARTIALS, name, _shared(spec, worker, partials, again)
         if spec.refold:
             continue
+        if stream == spec.stream and (part.dead.num_rows or reached.refused is not None):
+            yield Kind.LOST, stream, _lost(part.rows - worker.engine.count(f"SELECT COUNT(*) FROM {view}"))
         if reached.refused is not None:
             scale = worker.program.scale(spec.stream)
             yield Kind.DEAD, stream, _letters(worker.engine, part, stream, reached.refused, scale)
