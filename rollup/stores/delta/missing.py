@@ -15,6 +15,7 @@ from rollup.checkpoint.records import Record, home
 from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
+from rollup.stores.delta.standing import standing
 
 HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
 
@@ -60,7 +61,7 @@ def damage(root: Path, name: str, record: Record) -> dict[str, str]:
     for suffix, version in record.versions.items():
         path = root / f"{name}_{suffix}"
         try:
-            gone = _gone(files_at(path, version)[0].paths)
+            gone = _gone(files_at(path, standing(path, version))[0].paths)
         except SystemFault:
             raise
         except StoreError as problem:
@@ -76,8 +77,12 @@ def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
     if keep and is_table(path):
         try:
             table = DeltaTable(str(path))
-            if table.version() != version:
-                table.restore(version, ignore_missing_files=True)
+            newest = FileIndex.of(table)
+            there = set(newest.paths) - set(_gone(newest.paths))
+            index = files_at(path, standing(path, version))[0]
+            kept = set(index.paths) - set(_gone(index.paths))
+            if table.version() != version and not (there and not kept):  # what another has changed is more than nothing
+                table.restore(standing(path, version), ignore_missing_files=True)
             table.repair()
             return
         except (DeltaError, OSError) as problem:

@@ -29,6 +29,7 @@ from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.missing import files_at, reading, uncommitted
 from rollup.stores.delta.schema import as_before, check_columns, conformed, lacking, ledger_table
 from rollup.stores.delta.session import Sessions, parquet, quoted
+from rollup.stores.delta.standing import standing
 
 __all__ = ["DeltaReader", "DeltaSnapshot", "FileIndex"]
 
@@ -140,6 +141,7 @@ class DeltaSnapshot:
         self.seen = seen
         self._reader = reader
         self._indexes: dict[str, FileIndex] = {}
+        self._standing: dict[str, int] = {}
 
     @property
     def in_files(self) -> DeltaSnapshot:
@@ -234,17 +236,23 @@ class DeltaSnapshot:
 
     def files_of(self, name: str) -> list[str]:
         """All data files of one of the tables by its suffix; none when this commit has no such table."""
-        version = self.record.versions.get(name)
-        return [] if version is None else self._reader.index(name, version).paths
+        return self._reader.index(name, self._version(name)).paths if name in self.record.versions else []
 
     def version(self, level: Duration) -> int:
-        """The version of a level's table in this commit."""
-        found = self.record.versions.get(level.table_suffix)
-        if found is None:
+        """The version of a level's table that has the rows of this commit."""
+        if level.table_suffix not in self.record.versions:
             raise StoreError(
                 f"the tables of {self._reader.aggregation.name} have no {level.plural}: they are of another declaration",
                 hint="`rollup change CONF` says what is different",
             )
+        return self._version(level.table_suffix)
+
+    def _version(self, name: str) -> int:
+        """The version of a table that is read: the newest with the rows of the pinned one."""
+        found = self._standing.get(name)
+        if found is None:
+            path = self._reader.root / f"{self._reader.aggregation.name}_{name}"
+            found = self._standing[name] = standing(path, self.record.versions[name])
         return found
 
     @cached_property
@@ -266,8 +274,17 @@ class DeltaSnapshot:
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question."""
-        with reading(self.all_files):
-            return self._answer(question, tables)
+        try:
+            with reading(self.all_files):
+                return self._answer(question, tables)
+        except StoreError:
+            before = dict(self._standing)
+            self._standing.clear()
+            self._indexes.clear()
+            if all(self._version(name) == version for name, version in before.items()):
+                raise
+            with reading(self.all_files):  # another program has put files together, and removed the old ones
+                return self._answer(question, tables)
 
     def all_files(self) -> list[str]:
         """The data files of every level."""

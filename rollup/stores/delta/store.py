@@ -7,6 +7,7 @@ whose bucket was closed before (a correction) is appended as one more part; read
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -31,11 +32,21 @@ from rollup.stores.delta.compact import Compactor, swap
 from rollup.stores.delta.missing import HINT, emptied, is_table, reading
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
+from rollup.stores.delta.standing import made_after, standing
 from rollup.stores.delta.write import PERIOD, PERIODS, add_files, append
 from rollup.stores.faults import point
 
+log = logging.getLogger(__name__)
 _LATE = "LATE"
-_TRIES = 3
+_PROPERTIES: Mapping[str, str | None] = {
+    "delta.checkpointInterval": "100",
+    "delta.logRetentionDuration": "interval 7 days",
+    "delta.deletedFileRetentionDuration": "interval 7 days",
+    "delta.autoOptimize.autoCompact": "false",
+    "delta.autoOptimize.optimizeWrite": "false",
+}
+"""Other programs keep files for readers of older versions, and compact nothing by themselves."""
+_TRIES = 5
 _VACUUM_EVERY = 600.0
 
 
@@ -200,7 +211,13 @@ class DeltaStore:
             found = self._compactor.compact(self._tables[name], self._path(name), level, self.compact_after, until)
             if found.old:
                 point("maintain.compact.written")
-                self._change(name, partial(swap, level=level, old=found.old, new=found.new))
+                try:
+                    self._change(name, partial(swap, level=level, old=found.old, new=found.new), 0)
+                except FencedError:
+                    raise
+                except StoreError as problem:  # another program puts the same files together: ours can wait
+                    log.warning("%s", problem.message)
+                    continue
                 self._compacted.add(name)
                 point("maintain.compact.swapped")
                 done[name] = len(found.old)
@@ -228,8 +245,9 @@ class DeltaStore:
         for level in self.aggregation.levels:
             name = level.table_suffix
             table = DeltaTable(str(self._path(name)))
-            if table.version() != record.versions[name]:
-                table.restore(record.versions[name])
+            pinned = standing(self._path(name), record.versions[name])
+            if table.version() != pinned:
+                table.restore(pinned)
             add_columns(self.engine, table, added, retired)
             versions[name] = table.version()
             if name in names:
@@ -320,7 +338,7 @@ class DeltaStore:
                     schema,
                     partition_by=partition,
                     mode="ignore",
-                    configuration={"delta.checkpointInterval": "100", "delta.logRetentionDuration": "interval 7 days"},
+                    configuration=_PROPERTIES,
                 )
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
@@ -336,13 +354,16 @@ class DeltaStore:
     def _restore(self, name: str, version: int) -> None:
         table = self._tables[name]
         self._compacted.discard(name)
+        pinned, version = version, standing(self._path(name), version)
         if table.version() == version:
             return
+        self._say_undone(name, pinned)
         try:
             table.restore(version)
         except (DeltaError, OSError) as problem:
             raise refused_by_system(f"cannot restore the table {self._path(name)}", problem) or StoreError(
-                f"the table {self._path(name)} has no version {version}, which the newest commit names: {problem}",
+                f"the table {self._path(name)} cannot be taken back to version {version}, which the newest commit names: "
+                f"{problem}",
                 hint="bring the table back, or `rollup recover CONF --rebuild`",
             ) from None
         # From here on the record's version and the restored one have the same rows; the next commit pins the new.
@@ -375,7 +396,7 @@ class DeltaStore:
             try:
                 action(table)
                 table.update_incremental()
-                if table.version() - before <= versions:
+                if table.version() - before <= versions or self._changed(name, before) <= versions:
                     return
                 problem = "another writer is there"
             except (DeltaError, OSError) as error:
@@ -383,13 +404,35 @@ class DeltaStore:
                 table.update_incremental()
                 if table.version() == before:
                     break
+                if not self._changed(name, before):  # somebody has only put files together meanwhile
+                    before = table.version()
+                    continue
             self._still_ours()
-            table.restore(before)
+            try:
+                self._say_undone(name, before)
+                table.restore(standing(path, before))
+            except (DeltaError, OSError) as error:
+                problem = said_by_system(error) or str(error)
+                table.update_incremental()
+                continue
             before = table.version()
         raise StoreError(
             f"cannot write to {path}: {problem}",
             hint="nothing of this batch is visible; it is taken again at the next start",
         )
+
+    def _changed(self, name: str, before: int) -> int:
+        """How many versions after one have changed rows; those that other programs make of the same rows do not count."""
+        return sum(made.changes for made in made_after(self._path(name), before))
+
+    def _say_undone(self, name: str, version: int) -> None:
+        """Say what another program has done to a table's rows, before it is undone: no commit holds it."""
+        for made in made_after(self._path(name), version):
+            if made.changes and not made.ours:
+                log.warning(
+                    "%s: version %d (%s) is of another program and is undone: only the job changes its tables",
+                    self._path(name), made.version, made.operation,
+                )  # fmt: skip
 
     def _still_ours(self) -> None:
         """Raise FencedError when another job has committed since this one did, StoreError when somebody has removed what it

@@ -1,0 +1,65 @@
+"""What later versions of a table have done to the rows of one: most often nothing.
+
+Our own compaction, and the OPTIMIZE, ZORDER, VACUUM or properties of other programs, make versions with the same rows.
+A commit pins a version; the newest one with the same rows stands for it, since its files are those that a VACUUM leaves.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_OURS = "rollup/"
+_MAPPED = "delta.columnMapping.mode"
+"""The one property that changes what a column of a file is called."""
+
+
+@dataclass(frozen=True)
+class Made:
+    """One version of a table as its log tells it: whether it changed rows, by what operation, and whether we made it."""
+
+    version: int
+    changes: bool
+    operation: str
+    ours: bool
+
+
+def made_after(path: Path, version: int) -> Iterator[Made]:
+    """The versions of a table after one, as long as their log is there."""
+    for number in itertools.count(version + 1):
+        try:
+            lines = (path / "_delta_log" / f"{number:020d}.json").read_text(encoding="utf-8").splitlines()
+            actions: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+        except (OSError, ValueError):
+            return
+        yield _made(number, actions)
+
+
+def _made(number: int, actions: list[dict[str, Any]]) -> Made:
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    operation = str(info.get("operation", "a change"))
+    ours = operation == "RESTORE" or any(
+        str(each.get("txn", {}).get("appId", "")).startswith(_OURS) for each in actions
+    )
+    return Made(number, any(map(_changes, actions)), operation, ours)
+
+
+def _changes(action: Mapping[str, Any]) -> bool:
+    """Whether an action changes rows, or may change how they are read."""
+    for kind in ("add", "remove"):
+        if kind in action:
+            return bool(action[kind].get("dataChange", True) or action[kind].get("deletionVector"))
+    return _MAPPED in action.get("metaData", {}).get("configuration", {})
+
+
+def standing(path: Path, version: int) -> int:
+    """The newest version of a table that has the same rows as one."""
+    for made in made_after(path, version):
+        if made.changes:
+            break
+        version = made.version
+    return version
