@@ -135,8 +135,9 @@ def main(names: list[str]) -> None:
     print(f"{'first ms':>8} {'uncached':>8} {'Esper/s':>10} {'engine':>8} {'rows':>6} {'load':>5}")
     for name in names or list(SHAPES):
         shape = SHAPES[name]
-        executor = "rows" if any(each.executor == "rows" for each in deployed(shape, 1)[0].plan()) else "columns"
-        over = 1 if executor == "columns" else None
+        executors = [each.executor for each in deployed(shape, 1)[0].plan()]
+        executor = "rows" if "rows" in executors else executors[0]
+        over = None if executor == "rows" else 1
         hot = rate(shape, over, BATCH, SECONDS)
         sizes = [1e6 * size / rate(shape, over, size, SECONDS / 2) for size in (1, 100, BATCH)]
         rows = rate(shape, None, 1000, SECONDS) if over is not None else hot

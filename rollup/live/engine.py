@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.columns.running.placing import Placed
 from rollup.engine.columns.running.telling import Place, Told
 from rollup.engine.dividing import from_outside
+from rollup.engine.programs.runtime.residence import Residence
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
 from rollup.engine.rows.pipelines.running import Pipeline, Pipelines
@@ -60,6 +61,7 @@ class Engine:
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
         self._pipelines = Pipelines(self._component)
+        self._residence = Residence(self._component, self._deployer.catalog.types.get, columns)
         self._hearing = Hearing(self._deployer.types)
 
     @property
@@ -72,6 +74,7 @@ class Engine:
 
         Raises SyntaxProblem or PlanError with line and column.
         """
+        self._residence.forget()
         made = self._deployer.deploy(text, name, parameters)
         self._tell()
         return made
@@ -81,6 +84,7 @@ class Engine:
 
         Raises QueryError while another module needs what it declares.
         """
+        self._residence.forget()
         found = self._deployer.deployments.get(name)
         with self._hearing.undeploying([] if found is None else [each.name for each in found.statements]):
             self._deployer.undeploy(name)
@@ -105,8 +109,10 @@ class Engine:
             raise QueryError(f"no statement is called `{statement}`", hint=f"statements: {known}")
 
     def plan(self) -> list[Placed]:
-        """For each statement its component, where it runs (`rows` or `columns`), and the first reason against columns."""
-        return self._columns.placed()
+        """For each statement its component, where it runs (`rows`, `columns` or `program`), and the first reason against
+        columns."""
+        found = self._columns.placed()
+        return [replace(each, executor="program") for each in found] if self._residence.goes_over else found
 
     def send(self, stream: str, rows: Any, at: str | Sequence[int] | None = None) -> None:
         """Send events, one after the other: a dict, several dicts, an Arrow table or a frame.
@@ -145,6 +151,12 @@ class Engine:
         make = self._component.runner.row
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
+        if self._residence.takes(stream, len(events)) and self._hearing.to_tables([*self._deployer.types]):
+            whole = events.batch(stream, instants, make)
+            if whole is not None:
+                self._hearing.tell_emitted(self._residence.send(stream, whole.columns, instants))
+                return
+        self._residence.hand_back()
         batch = events.batch(stream, instants, make) if self._columns.wants(stream, len(events)) else None
         if batch is None:
             self._one_by_one(stream, events, times)
@@ -158,6 +170,7 @@ class Engine:
         """Send events and take what each of them brings, whoever listens. Before an event the clock goes on to its instant,
         and never back; one that is refused is passed over.
         """
+        self._residence.hand_back()
         times = np.maximum.accumulate(np.array([self.now, *at], np.int64))[1:]
         brought, refused, begin = list[tuple[int, Heard]](), list[tuple[int, RollupError]](), 0
         while begin < len(rows):
@@ -247,6 +260,7 @@ class Engine:
         Raises QueryError for what is no whole number.
         """
         _check_instant(to)
+        self._residence.hand_back()
         self._component.runner.advance_span(to)
         self._tell()
 
@@ -256,6 +270,7 @@ class Engine:
         Raises QueryError as `advance` does.
         """
         _check_instant(to)
+        self._residence.hand_back()
         self._component.runner.jump(to)
         self._tell()
 
@@ -264,6 +279,7 @@ class Engine:
 
         Raises SyntaxProblem, PlanError or QueryError.
         """
+        self._residence.hand_back()
         kinds, rows = ask(self._deployer, text, parameters)
         answer = [shown(row, kinds) for row in rows]
         self._tell()
@@ -285,6 +301,7 @@ class Engine:
     def rows(self, statement: str) -> list[Values]:
         """What a statement would show now."""
         kinds = self._kinds(statement)
+        self._residence.hand_back()
         return [shown(row, kinds) for row in self._component.rows(statement)]
 
     def _kinds(self, statement: str) -> RowType:
@@ -296,6 +313,7 @@ class Engine:
 
     def snapshot(self) -> State:
         """All that is needed to go on elsewhere: the modules' texts and the state of their statements."""
+        self._residence.hand_back()
         state = self._component.snapshot()
         modules = [
             {"name": each.name, "text": each.text, "parameters": dict(each.parameters), "names": each.names}

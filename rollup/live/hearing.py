@@ -16,6 +16,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.telling import Heap, Told
+from rollup.engine.programs.runtime.residence import Emitted
 from rollup.engine.row import Row
 from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Delivery
@@ -145,6 +146,20 @@ class Hearing:
         for tape, arrived in zip(spoken, _of_tapes(spoken, kinds, times), strict=True):
             for name in (None, tape.statement) if self._there(tape.statement) else ():
                 self._give(self._tables.get(name, []), arrived)
+
+    def to_tables(self, statements: Sequence[str]) -> bool:
+        """Whether nobody but listeners to tables hears these statements."""
+        return self._only_tables(statements)
+
+    def tell_emitted(self, emitted: Sequence[Emitted]) -> None:
+        """What a batch through the program of a component has brought, to listeners to tables."""
+        self._telling(self._tell_each_emitted, [each for each in emitted if len(each.at)])
+
+    def _tell_each_emitted(self, emitted: Sequence[Emitted]) -> None:
+        arrived = [_of_emitted(each, self._of(each.statement)) for each in emitted]  # as long as all of them are there
+        for each, table in zip(emitted, arrived, strict=True):
+            for name in (None, each.statement) if self._there(each.statement) else ():
+                self._give(self._tables.get(name, []), table)
 
     def _called(self, told: Told) -> bool:
         """Whether a function that takes rows hears any of it."""
@@ -277,6 +292,25 @@ def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
     at = pa.array(np.array([each.at for each in deliveries], np.int64).repeat(2).repeat(many))
     sign = pa.array(np.array([1, -1] * len(deliveries), np.int8).repeat(many))
     return Arrived(statement, at, sign, _table(rows, kinds))
+
+
+def _of_emitted(emitted: Emitted, kinds: RowType) -> Arrived:
+    """What a statement has emitted; a column whose values are beyond its type keeps that of the values."""
+    statement = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(len(emitted.at), np.int32)), _dictionary((emitted.statement,))
+    )
+    columns = [
+        _cast(column, arrow_type(kind)) for column, kind in zip(emitted.columns, kinds.fields.values(), strict=True)
+    ]
+    rows = pa.table(columns, names=list(kinds.fields))
+    return Arrived(statement, pa.array(emitted.at), pa.array(emitted.sign, pa.int8()), rows)
+
+
+def _cast(column: pa.Array, wanted: pa.DataType | None) -> pa.Array:
+    try:
+        return column if wanted is None else column.cast(wanted)
+    except pa.ArrowInvalid:
+        return column
 
 
 def _of_tapes(tapes: Sequence[Tape], kinds: Sequence[RowType], times: Ints) -> Iterator[Arrived]:

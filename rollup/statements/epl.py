@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, groupby
 from typing import Any
 
@@ -48,6 +49,11 @@ class Epl:
         return EplBlock(section, streams, names)
 
 
+def _asked(placed: Placed) -> Placed:
+    """Where a statement runs that is asked event by event: no program takes its batches."""
+    return replace(placed, executor="rows") if placed.executor == "program" else placed
+
+
 class EplBlock(Live[Engine]):
     """The statements of a module."""
 
@@ -60,7 +66,8 @@ class EplBlock(Live[Engine]):
         engine = self.begun(0)
         self._keys = comparable(engine.keys(self.reads, names.writes), streams)
         self._stores = stores_of(engine.stores)
-        self._writes, self._placed = self._given(engine), [p for p in engine.plan() if not p.statement.startswith(_OUT)]
+        self._writes = self._given(engine)
+        self._placed = [_asked(each) for each in engine.plan() if not each.statement.startswith(_OUT)]
 
     @property
     def described(self) -> Described:

@@ -28,11 +28,14 @@ TypeOf = Callable[[str], RowType | None]
 
 @dataclass(frozen=True)
 class Placed:
-    """Where a statement runs. Statements of one `component` share routes, stores, variables or a context."""
+    """Where a statement runs. Statements of one `component` share routes, stores, variables or a context.
+
+    `program`: on rows, but for large batches, which go through the program of all statements.
+    """
 
     statement: str
     component: int
-    executor: Literal["rows", "columns"]
+    executor: Literal["rows", "columns", "program"]
     reason: str | None = None
     """The first reason against columns."""
 

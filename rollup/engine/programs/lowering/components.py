@@ -36,6 +36,8 @@ class Program:
     outputs: Mapping[str, str]
     """By statement the field of its output: instant, number of the delivery, sign, and the values."""
     constants: Mapping[str, object]
+    storing: frozenset[str]
+    """The streams whose events change named windows."""
 
     @property
     def text(self) -> str:
@@ -89,6 +91,9 @@ class _Lowering:
         self._outputs: dict[str, str] = {}
         self._timers: list[tuple[int, int, str, str | None]] = []
         """Phase, statement, the operator with the clock, and who is told that the change is over."""
+        self._storing = frozenset[str]()
+        self._flows: dict[str, list[str]] = {}
+        """By stream or store, into which others its rows go on."""
         self._emits: dict[str, str] = {}
         """By store the function that tells its listeners."""
 
@@ -102,6 +107,7 @@ class _Lowering:
                 if (each.store is not None) is creates:
                     self.place = name
                     self._statement(name, each)
+        self._storing = self._reaching()
         for title, store in self._stores.items():
             stores.finish(self._linker, store, self._emits[title])
         return self._finished()
@@ -188,6 +194,9 @@ class _Lowering:
             return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
 
         (source,) = plan.inputs
+        if plan.target is not None:
+            origin = source.filter.stream if isinstance(source, StreamInput) else getattr(source, "store", "")
+            self._flows.setdefault(origin, []).append(plan.target.name)
         if isinstance(source, StoreInput):
             store = self._stores.get(source.store)
             if store is None or source.condition is not None or not source.follow:
@@ -222,6 +231,24 @@ class _Lowering:
         if not isinstance(source, StoreInput | StreamInput) or source.prior or getattr(source, "unnest", ()):
             raise NotLowered("input", type(source).__name__)
 
+    def _reaching(self) -> frozenset[str]:
+        """The streams whose events change named windows.
+
+        Raises NotLowered where a row may cause another of its own stream: that may have no end, which only rows refuse.
+        """
+        found = set[str]()
+        for origin in self._flows:
+            reached, todo = set[str](), [origin]
+            while todo:
+                new = set(self._flows.get(todo.pop(), ())) - reached
+                reached |= new
+                todo += new
+            if origin in reached:
+                raise NotLowered("circle", origin)
+            if reached & self._stores.keys():
+                found.add(origin)
+        return frozenset(found)
+
     @staticmethod
     def _fields(plan: Select, source: StreamInput) -> set[int]:
         """The fields of a stream that a statement reads after the window."""
@@ -255,6 +282,7 @@ class _Lowering:
         emit = self._emitting(name, order, list(plan.type.fields.values()), made)
         lines = stores.merge(self._linker, plan, self._stores[plan.store], made, emit)
         assert isinstance(plan.trigger, StreamInput)
+        self._flows.setdefault(plan.trigger.filter.stream, []).append(plan.store)
         self._read(plan.trigger.filter, lines, made)
 
     # the whole
@@ -271,7 +299,7 @@ class _Lowering:
             for name, stream in self._streams.items()
             if name not in self._stores
         }
-        return Program(linker.source(entries), streams, self._outputs, linker.constants)
+        return Program(linker.source(entries), streams, self._outputs, linker.constants, self._storing)
 
     def _stream_functions(self, stream: _Stream) -> None:
         """What is done with an event of a stream, with a batch of events, and how an event is kept: once, whoever keeps it."""

@@ -105,7 +105,8 @@ class ProgramText(Source):
         known: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
         super().__init__(rows, slots)
-        self._linker, self._name, self._known, self._constants = linker, name, known or {}, 0
+        self._linker, self._name, self._constants = linker, name, 0
+        self._known = {} if known is None else known
 
     def emit(self, expr: Expr) -> str:
         """Add what computes an expression; the answer is the text of its value. Raises NotLowered."""

@@ -20,6 +20,7 @@ FEATURES = {
     "join": "a join",
     "store": "a table, or a store in a context",
     "action": "an action",
+    "circle": "a stream that goes on into itself",
 }
 """By code, what is not supported."""
 

@@ -29,13 +29,16 @@ class Where(Operator):
         ...
 
     @port
-    def emit_insert(self, row: Row) -> None: ...
+    def emit_insert(self, row: Row) -> None:
+        """A row comes."""
 
     @port
-    def emit_remove(self, row: Row) -> None: ...
+    def emit_remove(self, row: Row) -> None:
+        """A row leaves."""
 
     @port
-    def emit_flush(self) -> None: ...
+    def emit_flush(self) -> None:
+        """The change is over."""
 
     def insert(self, row: Row) -> None:
         if self.test(row):
@@ -53,7 +56,8 @@ class PlainRows(Select):
     """A row for a row, without aggregates."""
 
     @port
-    def emit(self, row: Row, sign: int) -> None: ...
+    def emit(self, row: Row, sign: int) -> None:
+        """Make the row of a row."""
 
     def insert(self, row: Row) -> None:
         self.emit(row, 1)
@@ -69,19 +73,27 @@ class Grouped(Select):
     groups: Map[Key, Group]
 
     @port
-    def key(self, row: Row) -> Key: ...
+    def key(self, row: Row) -> Key:
+        """The key of a row's group."""
+        ...
 
     @port
-    def key_of(self, group: Group) -> Key: ...
+    def key_of(self, group: Group) -> Key:
+        """The key of a group."""
+        ...
 
     @port
-    def new_group(self, row: Row) -> Group: ...
+    def new_group(self, row: Row) -> Group:
+        """A group with the key of a row, and no rows."""
+        ...
 
     @port
-    def accumulate(self, group: Group, row: Row) -> None: ...
+    def accumulate(self, group: Group, row: Row) -> None:
+        """A row enters the aggregates of a group."""
 
     @port
-    def retract(self, group: Group, row: Row) -> None: ...
+    def retract(self, group: Group, row: Row) -> None:
+        """A row leaves the aggregates of a group."""
 
     def entered(self, row: Row) -> Group:
         """The group that a row comes into."""
@@ -112,7 +124,8 @@ class RowPerGroup(Grouped):
     change: int
 
     @port
-    def emit(self, group: Group, sign: int) -> None: ...
+    def emit(self, group: Group, sign: int) -> None:
+        """Make the row of a group."""
 
     def touch(self, group: Group) -> None:
         """A group is about to change."""
@@ -149,7 +162,8 @@ class RowPerRow(Grouped):
     removed_groups: List[Group]
 
     @port
-    def emit(self, row: Row, group: Group, sign: int) -> None: ...
+    def emit(self, row: Row, group: Group, sign: int) -> None:
+        """Make the row of a row in its group."""
 
     def insert(self, row: Row) -> None:
         g = self.entered(row)
@@ -183,16 +197,21 @@ class Total(Select):
     changing: bool
 
     @port
-    def new_group(self) -> Group: ...
+    def new_group(self) -> Group:
+        """The group of all rows, without rows."""
+        ...
 
     @port
-    def accumulate(self, group: Group, row: Row) -> None: ...
+    def accumulate(self, group: Group, row: Row) -> None:
+        """A row enters the aggregates of a group."""
 
     @port
-    def retract(self, group: Group, row: Row) -> None: ...
+    def retract(self, group: Group, row: Row) -> None:
+        """A row leaves the aggregates of a group."""
 
     @port
-    def emit(self, group: Group, sign: int) -> None: ...
+    def emit(self, group: Group, sign: int) -> None:
+        """Make the row of a group."""
 
     def touch(self) -> None:
         """The group is about to change."""

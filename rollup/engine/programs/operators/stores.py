@@ -12,22 +12,28 @@ class NamedWindow(Operator):
     removed: List[Row]
 
     @port
-    def index_insert(self, row: Row) -> None: ...
+    def index_insert(self, row: Row) -> None:
+        """Into the indexes."""
 
     @port
-    def index_remove(self, row: Row) -> None: ...
+    def index_remove(self, row: Row) -> None:
+        """Out of the indexes."""
 
     @port
-    def emit(self, row: Row, sign: int) -> None: ...
+    def emit(self, row: Row, sign: int) -> None:
+        """Tell listeners of a row."""
 
     @port
-    def follow_insert(self, row: Row) -> None: ...
+    def follow_insert(self, row: Row) -> None:
+        """Statements that follow hear of a row that came."""
 
     @port
-    def follow_remove(self, row: Row) -> None: ...
+    def follow_remove(self, row: Row) -> None:
+        """Statements that follow hear of a row that left."""
 
     @port
-    def follow_flush(self) -> None: ...
+    def follow_flush(self) -> None:
+        """They have heard of all of the change."""
 
     def insert(self, row: Row) -> None:
         """A row has come into the window."""
@@ -60,7 +66,9 @@ class Index(Operator):
     rows: Map[Key, Bucket]
 
     @port
-    def key(self, row: Row) -> Key: ...
+    def key(self, row: Row) -> Key:
+        """The values of the indexed fields."""
+        ...
 
     def insert(self, row: Row) -> None:
         """A row has come into the store."""
@@ -91,25 +99,32 @@ class Merge(Operator):
     replaced: List[Row]
 
     @port
-    def find(self, row: Row) -> None: ...
+    def find(self, row: Row) -> None:
+        """Note in `found` the rows that an event finds."""
 
     @port
-    def matched(self, row: Row, found: Row) -> None: ...
+    def matched(self, row: Row, found: Row) -> None:
+        """Note what is to be done for a row that was found."""
 
     @port
-    def unmatched(self, row: Row) -> None: ...
+    def unmatched(self, row: Row) -> None:
+        """Note what is to be done where none was found."""
 
     @port
-    def window_insert(self, row: Row) -> None: ...
+    def window_insert(self, row: Row) -> None:
+        """A row into the store's window."""
 
     @port
-    def window_remove(self, row: Row) -> None: ...
+    def window_remove(self, row: Row) -> None:
+        """A row out of the store's window."""
 
     @port
-    def store_remove(self, row: Row) -> None: ...
+    def store_remove(self, row: Row) -> None:
+        """The store hears that a row was taken out."""
 
     @port
-    def emit(self, row: Row, sign: int) -> None: ...
+    def emit(self, row: Row, sign: int) -> None:
+        """Tell listeners of a row."""
 
     def act(self, row: Row) -> None:
         """One event."""

@@ -41,6 +41,20 @@ class Running:
                 self._at_work.set(name, value)
         self._at_work.set("now", start)
 
+    @property
+    def functions(self) -> dict[str, Any]:
+        """The functions and structs of the interpreted mode, by name; fields of the state stand there as `s_…`."""
+        assert isinstance(self._at_work, Interpreted)
+        return self._at_work.space
+
+    def get(self, field: str) -> Any:
+        """A field of the state."""
+        return self._at_work.get(field)
+
+    def set(self, field: str, value: Any) -> None:
+        """A value into a field of the state."""
+        self._at_work.set(field, value)
+
     def send(self, stream: str, columns: Sequence[pa.Array], at: pa.Array) -> None:
         """Events of a stream, each at its instant; the clock goes there before the event."""
         name, _ = self.program.streams[stream]
