@@ -22,6 +22,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from rollup.ask_mistakes import about, missing_table
 from rollup.core.columns import ColumnEngine, told_apart
 from rollup.core.errors import QueryError, RollupError, SyntaxProblem
+from rollup.core.periods import may_say
 from rollup.lang.sql.place import offset_in, open_quote
 from rollup.lang.sql.source import position
 from rollup.lang.sql.within import Within, columns_used, rewrite
@@ -134,7 +135,7 @@ class SqlAsker:
         filed = {name: one.in_files for name, one in moment.items()}
         serials = {name: one.serial for name, one in filed.items() if one is not None}
         made = _Rewritten(sql, serials, left, tables)
-        if len(serials) == len(moment):
+        if len(serials) == len(moment) and not may_say(text):
             self._known[key] = made
         return made
 

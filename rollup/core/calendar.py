@@ -227,16 +227,18 @@ def parse_timestamp(text: str, default_zone: str = GMT) -> tuple[int, str]:
 _WILD = re.compile(
     r"(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)(?:\s+(Z|[+-]\d{2}:\d{2}|[A-Za-z]+(?:/[\w+-]+)+))?"
 )
-_WILD_HINT = "e.g. '2018-01-** **:**:**' or '2018-01-05 12:**:** +05:30'; stars only from the right"
+_WILD_HINT = "e.g. '2018-01', '2018-01-** **:**:**', '2018-01-05 12:**:** +05:30', 'today', 'last 7 days'; stars only from the right"
 
 
 def parse_within(pattern: str, default_zone: str = GMT) -> tuple[int, int]:
     """Start and end of the time that one `within` pattern names, end exclusive; `default_zone` is that of one without.
 
+    Fields may be left out from the right: `2018-01` is `2018-01-** **:**:**`.
+
     >>> parse_within("2018-01-** **:**:**") == (parse_timestamp("2018-01-01")[0], parse_timestamp("2018-02-01")[0])
     True
     """
-    match = _WILD.fullmatch(pattern.strip())
+    match = _WILD.fullmatch(_whole(pattern.strip()))
     if match is None:
         raise QueryError(f"{pattern!r} is no time pattern", hint=_WILD_HINT)
     fields = list(match.groups()[:6])
@@ -256,6 +258,18 @@ def parse_within(pattern: str, default_zone: str = GMT) -> tuple[int, int]:
         return start, bucket_end(start, Duration(6 - given), zone_name)
     except (ValueError, OverflowError):  # the end of the year 9999, for which there is no date
         return start, parse_timestamp(f"9999-12-31 23:59:59 {zone_name}")[0] + 1000
+
+
+_BEGUN = re.compile(r"(\d{4}(?:-\d{2}){0,2})(?:(?<=-\d\d-\d\d)[T ](\d{2}(?::\d{2}){0,2}))?")
+
+
+def _whole(pattern: str) -> str:
+    """A pattern whose last fields are left out, with stars for them: `2018-01` is all of January."""
+    match = _BEGUN.fullmatch(pattern)
+    if match is None:
+        return pattern
+    day, clock = match.group(1), match.group(2) or "**"
+    return f"{day}{'-**' * (2 - day.count('-'))} {clock}{':**' * (2 - clock.count(':'))}"
 
 
 def within_range(start: int | str, end: int | str | None = None, default_zone: str = GMT) -> tuple[int, int]:

@@ -191,3 +191,50 @@ def _origin(unit: str, text: str | None) -> tuple[date, int]:
 
 def _listed() -> str:
     return ", ".join(f"{unit}s" for unit in _UNITS)
+
+
+# Ranges as people say them
+
+_SAID = re.compile(
+    r"\s*(?:(today|yesterday)|(this|last)\s+(minute|hour|day|week|month|quarter|year)|last\s+(\d{1,6})\s+"
+    r"(second|minute|hour|day|week|month|quarter|year)s?)\s*",
+    re.IGNORECASE,
+)
+SAID_HINT = "'today', 'yesterday', 'this month', 'last week', 'last 7 days'"
+
+
+def is_said(text: object) -> bool:
+    """Whether a text is a range that depends on the present.
+
+    >>> is_said("last 7 days"), is_said("2018-01")
+    (True, False)
+    """
+    return isinstance(text, str) and _SAID.fullmatch(text) is not None
+
+
+def may_say(text: str) -> bool:
+    """Whether such a range may stand in a text, so that what is made of the text holds for a moment only."""
+    return re.search(r"\b(?:today|yesterday|this|last)\b", text, re.IGNORECASE) is not None
+
+
+def said_range(text: str, zone_name: str, now: int) -> tuple[int, int]:
+    """Start and end of a range that depends on the present, `now`: a whole local period, or so much time until now.
+
+    >>> said_range("today", "+00:00", 86_400_123), said_range("last 2 hours", "+00:00", 86_400_000)
+    ((86400000, 172800000), (79200000, 86400001))
+    """
+    match = _SAID.fullmatch(text)
+    assert match is not None
+    day, which, unit, count, units = (part.lower() if part else None for part in match.groups())
+    if count and units:
+        import pendulum
+
+        length = {"quarter": {"months": 3 * int(count)}}.get(units, {f"{units}s": int(count)})
+        begun = pendulum.instance(to_local(now, zone_name)).subtract(**length)
+        return begun.int_timestamp * 1000 + begun.microsecond // 1000, now + 1
+    period = Period.parse(unit or "day")
+    before = now - 2 * 366 * _DAY if period.unit in (*_MONTHS, "week") else now - 3 * _DAY
+    edges = [*period.edges(before, now + 1, zone_name)]
+    latest = len(edges) - 2
+    at = latest - (day == "yesterday" or which == "last")
+    return edges[at], edges[at + 1]

@@ -13,6 +13,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 from rollup.core.errors import RollupError
+from rollup.core.periods import may_say
 from rollup.lang.siddhi.apps import parse_query
 from rollup.lang.siddhi.constants import Constant, constants_of
 from rollup.plan.aggregation import Aggregation
@@ -41,10 +42,13 @@ class Planner:
         self.aggregations = aggregations
         self._free: dict[Outline, tuple[int, ...]] = {}
         self._forms: dict[tuple[Outline, tuple[str, ...]], _Form] = {}
-        self.ask: Callable[[str], Ask] = lru_cache(maxsize=_KEPT)(self._ask)
+        self._known: Callable[[str], Ask] = lru_cache(maxsize=_KEPT)(self._ask)
+
+    def ask(self, text: str) -> Ask:
+        """The question of a text. Raises a RollupError with the position of what is wrong."""
+        return self._ask(text) if may_say(text) else self._known(text)
 
     def _ask(self, text: str) -> Ask:
-        """The question of a text. Raises a RollupError with the position of what is wrong."""
         outline, found = _outline(text)
         free = self._free.get(outline)
         if free is not None:

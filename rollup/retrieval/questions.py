@@ -8,6 +8,7 @@ origin is put together from the coarsest level whose buckets all lie within one.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,7 +19,7 @@ from sqlglot import exp
 
 from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, within_range
 from rollup.core.errors import QueryError, RollupError
-from rollup.core.periods import Period
+from rollup.core.periods import Period, is_said, said_range
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
@@ -396,6 +397,8 @@ def bounds(values: Sequence[object], zone: str, node: exp.Expr | None = None) ->
             raise _at(QueryError(f"a `within` bound is a text or milliseconds, not {value!r}"), node)
     try:
         first, last = (*values, None)[:2]
+        if last is None and isinstance(first, str) and is_said(first):
+            return said_range(first, zone, time.time_ns() // 1_000_000)
         return within_range(first, last, zone)  # type: ignore[arg-type]
     except RollupError as problem:
         raise _at(QueryError(problem.message, hint=problem.hint), node) from None

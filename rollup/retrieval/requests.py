@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError
+from rollup.core.periods import is_said
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import JoinQuery, StreamDef, position
 from rollup.plan.expressions import Scope, bind, condition
@@ -101,6 +102,8 @@ class Requests:
     def request(self, values: dict[str, object]) -> Request:
         """The request of one row of `inputs`. Raises QueryError naming the value that is wrong."""
         raw = [values[name] for name in ("w0", "w1") if name in values]
+        if any(map(is_said, raw)):
+            raise QueryError(f"{raw[0]!r} depends on the present, and a stream is replayed later", hint="name the time")
         start, end = bounds(raw, self.aggregation.zone)
         per = per_level(self.aggregation, values["p"])
         return Request(self, start, end, per)

@@ -16,6 +16,7 @@ import rollup
 from rollup.core.errors import QueryError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
+from rollup.retrieval.questions import bounds
 from rollup.stores.databases import store_of
 from tests.profiles import examples
 from tests.retrieval.trades import DAY, EVENTS, HOUR, SECOND, START, Event, app, delta_host
@@ -191,3 +192,69 @@ def test_what_cannot_be_exact_is_refused_with_what_would_be_needed(
 def test_whether_a_row_is_final_is_said_of_stored_levels_only() -> None:
     with pytest.raises(QueryError, match="AGG_FINAL is of stored levels"):
         LocalHost(PROGRAMS["UTC"]).query("from A within '2018-**-** **:**:**' per 'weeks' select AGG_FINAL")
+
+
+NOW = START + 45 * DAY + 12 * HOUR  # Thursday the 15th of February 2018, noon
+
+
+@pytest.mark.parametrize(
+    ("said", "zone", "first", "last"),
+    [
+        ("today", "UTC", "2018-02-15T00:00", "2018-02-16T00:00"),
+        ("Yesterday", "UTC", "2018-02-14T00:00", "2018-02-15T00:00"),
+        ("this hour", "UTC", "2018-02-15T12:00", "2018-02-15T13:00"),
+        ("today", "Asia/Kathmandu", "2018-02-14T18:15", "2018-02-15T18:15"),
+        ("this week", "UTC", "2018-02-12T00:00", "2018-02-19T00:00"),
+        ("last week", "UTC", "2018-02-05T00:00", "2018-02-12T00:00"),
+        ("this month", "Europe/Berlin", "2018-01-31T23:00", "2018-02-28T23:00"),
+        ("last month", "UTC", "2018-01-01T00:00", "2018-02-01T00:00"),
+        ("this quarter", "UTC", "2018-01-01T00:00", "2018-04-01T00:00"),
+        ("last year", "UTC", "2017-01-01T00:00", "2018-01-01T00:00"),
+        ("last 7 days", "UTC", "2018-02-08T12:00", "2018-02-15T12:00:00.001"),
+        ("last 36 hours", "UTC", "2018-02-14T00:00", "2018-02-15T12:00:00.001"),
+        ("last 2 months", "UTC", "2017-12-15T12:00", "2018-02-15T12:00:00.001"),
+        ("2018-02", "UTC", "2018-02-01T00:00", "2018-03-01T00:00"),
+        ("2018", "Europe/Berlin", "2017-12-31T23:00", "2018-12-31T23:00"),
+        ("2018-02-15 12", "UTC", "2018-02-15T12:00", "2018-02-15T13:00"),
+        ("2018-02-15T12:30", "UTC", "2018-02-15T12:30", "2018-02-15T12:31"),
+    ],
+)
+def test_ranges_are_taken_as_people_say_them(
+    monkeypatch: pytest.MonkeyPatch, said: str, zone: str, first: str, last: str
+) -> None:
+    monkeypatch.setattr("time.time_ns", lambda: NOW * 1_000_000)
+    expected = tuple(round(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1000) for at in (first, last))
+    assert bounds([said], "+00:00" if zone == "UTC" else zone) == expected
+
+
+@pytest.mark.parametrize(
+    "question", ["from A within 'today' per 'days' select total", "select total from A within 'today' per 'days'"]
+)
+def test_the_present_moves_on_between_two_askings(stored: Path, monkeypatch: pytest.MonkeyPatch, question: str) -> None:
+    found = []
+    for day in (0, 1, 40):
+        monkeypatch.setattr("time.time_ns", lambda at=START + day * DAY: at * 1_000_000)
+        found.append(sum(row["total"] for row in rollup.query(stored, question).to_pylist()))
+    assert found == [sum(v for _, v, ts in EVENTS if START + d * DAY <= ts < START + (d + 1) * DAY) for d in (0, 1, 40)]
+
+
+def test_a_stream_asks_for_no_range_that_depends_on_the_present() -> None:
+    text = (
+        app("correct")
+        + "define stream Ask (w string); from Ask as b join A as a within b.w per 'days' select a.total insert into Out;"
+    )
+    host = LocalHost.of(text)
+    host.send("Ask", [("last 7 days",)])
+    assert "depends on the present" in str(host.dead)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["from A within last '7 days' per 'days' select n", "select n from A within last '7 days' per 'days'",
+     "select n from A('last 7 days', 'days')", 'select n from "A within last 7 days per days" as a'],
+)  # fmt: skip
+def test_the_last_days_are_those_until_now(monkeypatch: pytest.MonkeyPatch, stored: Path, question: str) -> None:
+    for now in (START + DAY, START + 40 * DAY + HOUR):
+        monkeypatch.setattr("time.time_ns", lambda at=now: at * 1_000_000)
+        days = {(key, ts // DAY) for key, _, ts in EVENTS if now - 7 * DAY <= ts // DAY * DAY <= now}
+        assert rollup.query(stored, question).num_rows == len(days) > 0

@@ -20,6 +20,7 @@ from typing import Any
 
 import rollup
 from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.core.periods import may_say
 from rollup.gateway.protocol.forbidden import SHORT, forbidden
 from rollup.gateway.rewriting.reader_process import takes_too_long
 from rollup.plan.aggregation import Aggregation
@@ -75,7 +76,7 @@ class Readers:
             self._kept.move_to_end(sql)
             return self._kept[sql]
         found = await self._asked("read", sql)
-        if len(sql) <= _LONGEST_KEPT:
+        if len(sql) <= _LONGEST_KEPT and not may_say(sql):
             self._kept[sql] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)

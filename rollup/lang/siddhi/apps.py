@@ -123,6 +123,11 @@ class _Reader(Expressions):
     def within(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("within", tuple(parts))
 
+    def within_last(self, meta: Meta, parts: list[Token]) -> Clause:
+        node = exp.Literal.string(f"last {str(parts[0])[1:-1]}")
+        node.meta.update(line=meta.line, column=meta.column)
+        return Clause("within", (node,))
+
     def per(self, meta: Meta, parts: list[Any]) -> Clause:
         per, *zone = parts
         if zone:

@@ -331,7 +331,10 @@ class WithinParser(Parser):
         column = self._next.token_type in (TokenType.COMMA, TokenType.DOT)
         if word_at(self._tokens, self._index) == "PER" and not column and self._next.text.upper() != "PER":
             raise self._refuse("WITHIN has no bounds", CLAUSE_HINT)
-        return self._parse_operand("WITHIN has no bounds")
+        last = word_at(self._tokens, self._index) == "LAST" and self._next.token_type == TokenType.STRING
+        self._advance(1 if last else 0)
+        bound = self._parse_operand("WITHIN has no bounds")
+        return exp.Literal.string(f"last {bound.name}") if last else bound
 
     def _parse_operand(self, missing: str, hint: str = CLAUSE_HINT) -> exp.Expr:
         at = self.here()
