@@ -202,5 +202,17 @@ def test_an_app_with_an_aggregation_and_other_languages_runs_whole(tmp_path: Pat
         {"answer": {"total": 1.0}},
         {"answer": {"total": 2.0}},
     ]
-    assert "line 3: Trade: price:" in said
+    assert "line 3: Trade: price is not a double" in said
     assert code == 1
+
+
+def test_of_two_members_of_one_name_the_first_counts_as_in_a_job(tmp_path: Path) -> None:
+    app = tmp_path / "app.siddhi"
+    app.write_text("define stream S (k string, v int);\nfrom S select k, v insert into O;\n")
+    lines = '{"stream": "S", "k": "b", "k": "c", "v": 1}\n{"stream": "S", "v": 1, "v": 2, "k": "d"}\n'
+    from typer.testing import CliRunner
+
+    from rollup.cli.main import cli
+
+    out = CliRunner().invoke(cli, ["try", str(app)], input=lines).output
+    assert '"k": "b", "v": 1' in out and '"k": "d", "v": 1' in out and '"c"' not in out

@@ -453,3 +453,17 @@ def test_sums_beyond_64_bits_are_said(block: str, capsys: pytest.CaptureFixture[
     host.send("N", [(2**62, NOON), (2**62, NOON + 1), (1, NOON + MINUTE), (1, NOON + 2 * MINUTE)])
     assert rows(host, "O") == [(None,), (1,)]
     assert "whole numbers that do not fit are null" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [(7.0, 7), (1e3, 1000), (7.5, None), (float("nan"), None), (True, None), ("x", None), (2**63, None)],
+)
+def test_a_value_that_is_no_whole_number_is_a_dead_letter_and_is_not_cut(value: Any, taken: int | None) -> None:
+    host = LocalHost.of(
+        "define stream N (n long, ts long); define aggregation A from N select sum(n) as s aggregate by ts every sec, min;"
+    )
+    host.send("N", [(value, NOON)])
+    found = host.query("from A within 0L, 1800000000000L per 'minutes' select s").to_pylist()
+    assert found == ([] if taken is None else [{"s": taken}])
+    assert [row["reason"] for row in host.dead] == ([] if taken is not None else ["n is not a long"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from rollup.cli.languages.lines import arriving
-from rollup.core.json_line import json_line
+from rollup.core.json_line import first_members, json_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +123,7 @@ def _event(session: Session, number: int, line: bytes) -> dict[str, Any]:
     from rollup.core.errors import QueryError
 
     try:
-        event = json.loads(line)
+        event = json.loads(line, object_pairs_hook=first_members)
     except ValueError as problem:
         raise QueryError(f"line {number} of the input is no JSON: {problem}") from None
     if not isinstance(event, dict) or not ({"stream", "row"} <= event.keys() or "punctuation" in event):
