@@ -85,6 +85,7 @@ _TOP: Known = {
     "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
     "zone": _named_zone,
     "statement_shards": whole(1, 4096),
+    "on_error": one_of("set aside", "stop"),
     **dict.fromkeys(
         ("sources", "sinks", "store", "late", "dead_letters", "metrics", "spark", "cascade", "serve"), elsewhere
     ),
@@ -129,6 +130,8 @@ class Conf:
     serve: Options = field(default_factory=dict[str, Any])
     statement_shards: int | None = None
     """Into how many shards the statements of a Spark job are divided where their keys allow it; None: not at all."""
+    on_error: str = "set aside"
+    """What becomes of an event whose values a statement cannot compute with: a dead letter, or the end of the job."""
     statements: tuple[Path, ...] = ()
     """Files of statements beside the app, each in the language that its ending names."""
 
@@ -172,6 +175,7 @@ def load(path: Path | str) -> Conf:
         app=base / raw["app"],
         checkpoint=base / raw["checkpoint"],
         statement_shards=raw.get("statement_shards"),
+        on_error=raw.get("on_error", "set aside"),
         statements=tuple(base / name for name in raw.get("statements", ())),
         sources=_kinds(path, raw, "sources", SOURCES),
         sinks=_kinds(path, raw, "sinks", SINKS),

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 Days = frozenset[int] | tuple[str, int | None] | None
 """Days by number; `last` or `weekday` with the number of one; or, None, all of them."""
+_LAST = int(datetime(9990, 1, 1, tzinfo=UTC).timestamp())
+"""From this second on a calendar has no more instants."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Crontab:
         3900000
         """
         rest = 0 if self.full else instant % self.second
+        if instant // self.second >= _LAST:
+            return 2**62
         at = datetime.fromtimestamp(instant // self.second, UTC).replace(microsecond=0) + timedelta(seconds=1)
         for _ in range(366 * 9):
             if at.month in self.months and self._day(at):

@@ -160,18 +160,36 @@ def like(text: str, pattern: str, escape: str | None = None) -> bool:
     >>> like("a.c", "a.%"), like("abc", "a.%")
     (True, False)
     """
-    return _like_pattern(pattern, escape).fullmatch(text) is not None
+    first, *rest = _pieces(pattern, escape)
+    if not rest:
+        return first.pattern.fullmatch(text) is not None
+    *middle, last = rest
+    found = first.pattern.match(text)
+    for piece in middle:  # what stands first is as good as any other, so nothing is tried twice
+        found = found and piece.pattern.search(text, found.end())
+    begin = len(text) - last.length
+    return found is not None and begin >= found.end() and last.pattern.fullmatch(text, begin) is not None
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """What stands between two `%`: signs, and such as may be any."""
+
+    pattern: re.Pattern[str]
+    length: int
 
 
 @lru_cache(maxsize=1024)
-def _like_pattern(pattern: str, escape: str | None) -> re.Pattern[str]:
-    parts, signs = list[str](), iter(pattern)
+def _pieces(pattern: str, escape: str | None) -> tuple[_Piece, ...]:
+    pieces, signs = [list[str]()], iter(pattern)
     for sign in signs:
         if sign == escape:
-            parts.append(re.escape(next(signs, "")))
+            pieces[-1] += [re.escape(each) for each in (next(signs, ""),) if each]
+        elif sign == "%":
+            pieces.append([])
         else:
-            parts.append({"%": "(?s:.*)", "_": "(?s:.)"}.get(sign) or re.escape(sign))
-    return re.compile("".join(parts))
+            pieces[-1].append("." if sign == "_" else re.escape(sign))
+    return tuple(_Piece(re.compile("".join(piece), re.DOTALL), len(piece)) for piece in pieces)
 
 
 def member(value: Any, *choices: Any) -> bool | None:

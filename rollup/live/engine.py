@@ -264,6 +264,17 @@ class Engine:
         self._component.runner.advance_span(to)
         self._tell()
 
+    def advance_at_most(self, to: int, most: int) -> bool:
+        """As `advance`, through so many instants at most; what is due behind them fires once, late, as in `jump`. Whether all
+        was gone through.
+        """
+        _check_instant(to)
+        there = self._component.runner.advance_span(to, most)
+        if not there:
+            self._component.runner.jump(to)
+        self._tell()
+        return there
+
     def jump(self, to: int) -> None:
         """Move the clock at once: each timer that is due fires once, late; which statement tells first is not said.
 

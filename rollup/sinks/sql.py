@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN, Held
+from rollup.stores.postgres.text import encode_rows
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.session import ConnectionLost, lost, patiently
 
@@ -101,7 +102,7 @@ class SqlSink:
             last = connection.execute(sa.select(marks.c.row_count).where(mine)).scalar()
             if last is not None and last >= held.rows:
                 return  # a connection was lost right behind the commit
-            self._put(connection, table, rows)
+            self._put(connection, table, encode_rows(rows) if self._engine.dialect.name == "postgresql" else rows)
             now = {"row_count": held.rows, "digest": held.digest}
             if last is None:
                 connection.execute(marks.insert(), {"sink": f"{line}-{self._name}", **now})

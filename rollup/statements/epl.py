@@ -7,7 +7,9 @@ from dataclasses import replace
 from itertools import count, groupby
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import structlog
 
 from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError
@@ -20,12 +22,14 @@ from rollup.lang.sections import Section
 from rollup.live import Engine, Heard
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken
+from rollup.statements.component import Described, Event, Key, Names, Refused, Streams, Taken
 from rollup.statements.rows import Emitted, Live, caused
 from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
+_SILENCE, _DUE = 7 * 86_400_000, 20_000
+"""In a silence that is longer (ms), so many instants at which something is due are gone through, each by itself."""
 _MODULE = "statements"
 """Begins the names of the statements that have none."""
 _OUT = "what goes into "
@@ -110,8 +114,11 @@ class EplBlock(Live[Engine]):
     def fed(self, running: Engine, events: Sequence[Event]) -> Taken:
         """A batch: events of one stream that stand together go as one, so that columns take what they cover."""
         given, refused = list[Event](), list[Refused]()
-        for read, run in groupby(events, key=lambda event: event.stream if event.stream in self.reads else None):
+        silences = self._silences(running, events)
+        for (read, silence), run in groupby(events, key=lambda event: (self._read(event), silences.get(event.key, ()))):
             part = list(run)
+            if silence:
+                given += caused(part[0], self._passed(running, part[0]))
             if read is None:
                 for event in part:
                     running.advance(max(event.at, running.now))
@@ -124,6 +131,33 @@ class EplBlock(Live[Engine]):
                 given += caused(part[place], self._emitted(each for _, each in heard))
             refused += [Refused(part[place], str(problem)) for place, problem in answered.refused]
         return Taken(given, refused)
+
+    def _read(self, event: Event) -> str | None:
+        return event.stream if event.stream in self.reads else None
+
+    def _silences(self, running: Engine, events: Sequence[Event]) -> Mapping[Key, tuple[Key, ...]]:
+        """Each event behind a long silence, and those after it up to the next one, with the key of that event."""
+        times = np.maximum.accumulate(np.array([running.now, *(event.at for event in events)], np.int64))
+        behind = np.flatnonzero(np.diff(times) > _SILENCE).tolist()
+        ends = [*behind[1:], len(events)] if behind else []
+        return {
+            event.key: (events[begin].key,)
+            for begin, end in zip(behind, ends, strict=True)
+            for event in events[begin:end]
+        }
+
+    def _passed(self, running: Engine, event: Event) -> Iterable[Emitted]:
+        """What is due in a silence before an event. How much of it is told has an end, which is said."""
+        began = running.now
+        if not running.advance_at_most(event.at, _DUE):
+            structlog.get_logger("rollup").warning(
+                f"a silence, or an event ahead of all others, has {_DUE:,} instants and more at which statements are due: "
+                "what is due behind these is done once, at its end",
+                statements=self._section.file or f"the block at line {self._section.line}",
+                begin=began,
+                end=event.at,
+            )
+        return self._emitted(running.heard())
 
     def _emitted(self, heard: Iterable[Heard]) -> Iterable[Emitted]:
         for each in heard:

@@ -209,6 +209,13 @@ def test_a_database_that_restarts_is_waited_for_and_has_each_commit_once(monkeyp
         server.remove()
 
 
+@pytest.mark.postgres
+def test_text_that_postgres_cannot_hold_is_written_as_the_store_writes_it(new_url: NewUrl) -> None:
+    url = new_url()
+    SqlSink({"url": url, "table": "t", "name": "S"}).write(pa.table({"k": ["a\0b", "c", None]}), "id", Held(3))
+    assert execute(url, "select k from t") == [("a\x01\x01b",), ("c",), (None,)]
+
+
 def test_what_a_database_refuses_by_words_of_a_server_that_is_away_is_refused_at_once(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "x.db") as there:
         there.execute("create table t (a text)")

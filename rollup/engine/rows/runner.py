@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVarTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
+from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Delta, Row, together
 from rollup.engine.timers import Order, Phase, Timers
 
@@ -232,15 +233,20 @@ class Runner:
         if self.timers.may_be_due(now):
             self.timers.fire_in_turn(now, lambda target, phase: self._during(target.fire, phase, now))
 
-    def advance_span(self, to: int) -> None:
-        """The clock walks through every instant that is due."""
+    def advance_span(self, to: int, most: int | None = None) -> bool:
+        """The clock walks through every instant that is due, but no more than `most`; whether it has got there."""
         timers, clock = self.timers, self.environment.clock
+        left = LONG_MAX if most is None else most
         while timers.may_be_due(to) and (due := timers.next) is not None and due <= to:
+            if left <= 0:
+                return False
+            left -= 1
             self.advance(due)
         if to > clock.now:
             clock.now = to
         elif to < clock.now:
             self.advance(to)
+        return True
 
     def _fire(self) -> None:
         clock = self.environment.clock

@@ -49,6 +49,7 @@ class JobStatements:
         commits = Commits.beside(conf.tables)
         program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
         self.running = Running(program, pipelines, commits, outlets_of(conf, program))
+        self.running.flow.stops = conf.on_error == "stop"
         self._program, self._pipelines, self._engine = program, pipelines, engine
 
     def say_missed(self, begun: Mapping[str, int]) -> None:

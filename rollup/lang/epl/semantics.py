@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 from rollup.engine import operators as op
@@ -58,11 +58,27 @@ BITS: dict[str, Operator] = {
 }
 
 
+@lru_cache(maxsize=1024)
+def regular(pattern: str) -> Any:
+    """A regular expression whose time is linear in the text, whatever it says. Raises ValueError for one that is none, and for
+    what asks for another time: back references, and looking ahead or behind.
+    """
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as problem:
+        said = problem.args[0] if problem.args else problem
+        raise ValueError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from None
+
+
 def _matches(value: str, pattern: str) -> bool | None:
     """Whether the whole text is of the pattern; of a pattern that is none nothing is known."""
     try:
-        return re.fullmatch(pattern, value) is not None
-    except re.error:
+        return regular(pattern).fullmatch(value) is not None
+    except ValueError:
         return None
 
 

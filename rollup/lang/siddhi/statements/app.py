@@ -92,7 +92,7 @@ class SiddhiApp:
         """The clock goes to `to`, in ms, at once, as an event of that time moves it: what is due fires late."""
         self._ended(lambda: self._app.advance(to))
 
-    def _ended(self, work: Callable[[], None]) -> None:
+    def _ended(self, work: Callable[[], object]) -> None:
         """Work that ends. Raises QueryError where queries feed each other and none of them stops."""
         try:
             work()

@@ -21,7 +21,7 @@ from rollup.lang.epl.lowering.values.comparing import FLAT, LISTED, among, apart
 from rollup.lang.epl.lowering.values.names import LowerNames
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, aggregates, called, is_aggregate, reads_nothing
-from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, OF_WHOLE, REGEXP, casting
+from rollup.lang.epl.semantics import ARITHMETIC, BITS, CASTS, COMPARE, HASHES, OF_WHOLE, REGEXP, casting, regular
 from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Enclosed
 
@@ -159,6 +159,15 @@ class _Lowering(LowerNames):
         for value, part in zip(values, parts, strict=True):
             if value.type.kind is not Kind.STRING and not loose(value.type):
                 raise problem(f"`{render(part)}` is {value.type}, not a text", part)
+        if node.regexp and isinstance(pattern := values[1], Const) and isinstance(pattern.value, str):
+            try:
+                regular(pattern.value)
+            except ValueError as wrong:
+                raise problem(
+                    f"the regular expression `{render(node.pattern)}` cannot be used: {wrong}",
+                    node.pattern,
+                    hint="regular expressions are RE2's: without back references, and without looking ahead or behind",
+                ) from None
         return self._negated(Call(REGEXP if node.regexp else op.LIKE, values, BOOL), node.negated)
 
     def _quantified(self, node: ex.Quantified) -> Expr:
