@@ -24,7 +24,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Key, Names, Refused, Streams, Taken
 from rollup.statements.rows import Emitted, Live, caused
-from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
+from rollup.statements.values import comparable, schema_of, stores_of, stream_with, table_of, wrapped_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
@@ -92,7 +92,8 @@ class EplBlock(Live[Engine]):
     def stored(self, state: State, name: str) -> pa.Table:
         """The rows of a named window or table, in all partitions of its context."""
         found = self.restored(state).query(f"select * from `{name}`")
-        return held(self._stores[name], (row.values() for row in found))
+        stream = self._stores[name]
+        return table_of(schema_of(stream), [wrapped_row(row.values(), stream) for row in found])
 
     def begun(self, start: int) -> Engine:
         engine = Engine(start)
@@ -164,7 +165,7 @@ class EplBlock(Live[Engine]):
             stream = self._writes.get(each.statement.removeprefix(_OUT))
             if stream is not None:
                 for row in each.new:
-                    yield each.at, stream.name, plain_row(row.values(), stream)
+                    yield each.at, stream.name, wrapped_row(row.values(), stream)
 
     def _given(self, engine: Engine) -> Mapping[str, StreamDef]:
         found = dict[str, StreamDef]()

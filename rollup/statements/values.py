@@ -42,28 +42,38 @@ _BITS = {Type.INT: 1 << 31, Type.LONG: 1 << 63}
 
 
 def plain(value: Any, kind: Type) -> Any:
-    """A value as an attribute of a type holds it. Whole numbers wrap at its width, as those of the languages do that have
-    an `int`: engines count further inside.
+    """A value as an attribute of a type holds it.
 
-    >>> plain(Decimal("1.5"), Type.DOUBLE), plain({"a": 1}, Type.STRING), plain(None, Type.INT), plain(2**31, Type.INT)
-    (1.5, '{"a": 1}', None, -2147483648)
+    >>> plain(Decimal("1.5"), Type.DOUBLE), plain({"a": 1}, Type.STRING), plain(None, Type.INT)
+    (1.5, '{"a": 1}', None)
     """
     if value is None:
         return None
-    if kind in _BITS:
-        return value if type(value) is not int or -_BITS[kind] <= value < _BITS[kind] else _wrapped(value, _BITS[kind])
     if kind is Type.STRING:
         return value if isinstance(value, str) else json_line(value, _text)
     return float(value) if kind in (Type.FLOAT, Type.DOUBLE) else value
 
 
-def _wrapped(value: int, beyond: int) -> int:
-    return (value + beyond) % (2 * beyond) - beyond
-
-
 def plain_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
     """The values of an event as the attributes of a stream hold them."""
     return tuple(plain(value, kind) for value, kind in zip(values, stream.attributes.values(), strict=True))
+
+
+def wrapped_row(values: Iterable[Any], stream: StreamDef) -> tuple[Any, ...]:
+    """As `plain_row`, where whole numbers wrap at the width of their attribute, as those of the language do: its engine counts
+    further inside.
+
+    >>> wrapped_row([2**31, 2**31], StreamDef("S", {"i": Type.INT, "l": Type.LONG}))
+    (-2147483648, 2147483648)
+    """
+    kinds = stream.attributes.values()
+    return tuple(_wrapped(plain(value, kind), _BITS.get(kind)) for value, kind in zip(values, kinds, strict=True))
+
+
+def _wrapped(value: Any, beyond: int | None) -> Any:
+    if beyond is None or value is None or -beyond <= value < beyond:
+        return value
+    return (value + beyond) % (2 * beyond) - beyond
 
 
 def stores_of(kinds: Mapping[str, Mapping[str, DataType]]) -> Streams:
