@@ -69,7 +69,8 @@ class Flow:
     def _step(self, component: Component, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """A step. Where an event cannot be computed with, it is refused alone: the others are what they would be without it.
 
-        However a batch is cut, what comes of it is the same, so the event is found by halves.
+        However a batch is cut, what comes of it is the same, so the event is found by halves. Raises what is wrong where it is
+        not the event by itself.
         """
         try:
             return component.step(state, events)
@@ -77,6 +78,8 @@ class Flow:
             if self.stops:
                 raise
             if len(events) == 1:
+                if state is not None and not self._fails(component, events):
+                    raise  # it is something before it, in an open window: each event from now on would be refused
                 return state, Taken(refused=[Refused(events[0], _said(problem))])
         half, taken = len(events) // 2, list[Taken]()
         for part in (events[:half], events[half:]):
@@ -86,6 +89,15 @@ class Flow:
         return state, Taken(
             [*first.events, *second.events], [*first.refused, *second.refused], first.beyond + second.beyond
         )
+
+    @staticmethod
+    def _fails(component: Component, events: Sequence[Event]) -> bool:
+        """Whether a step over some events fails that have nothing before them."""
+        try:
+            component.step(None, events)
+        except _OF_VALUES:
+            return True
+        return False
 
     def arrived(self, streams: Mapping[str, StreamDef], tables: Mapping[str, pa.Table]) -> list[Event]:
         """The rows of some streams, each in order of `__arrival`, as events at `__at`; of what arrives at once the streams' order."""

@@ -70,6 +70,12 @@ def test_a_time_in_nanoseconds_is_set_aside_alone(language: str) -> None:
     assert values == wanted and [place for place, _ in refused] == [7]
 
 
+def test_what_only_fails_when_its_window_closes_is_an_error_and_no_refusal_of_all_that_follows() -> None:
+    text = "@lang('sql', into='Out') { SELECT STREAM SUM(CAST(symbol AS INTEGER)) AS v FROM S GROUP BY TUMBLE(rowtime, INTERVAL '1' SECOND) }"
+    with pytest.raises(Exception, match="Could not convert string 'no number'"):
+        given(text, [(NOON, ("no number", 1, 1, 1.0)), *((NOON + n * 500, (str(n), n, n, 1.0)) for n in range(9))])
+
+
 def test_where_it_is_asked_for_it_is_an_error() -> None:
     text, bad = BLOCKS["a cast of a text"]
     with pytest.raises((RollupError, Exception), match="no number"):
