@@ -22,7 +22,7 @@ Ports = Mapping[str, Sequence[str]]
 
 def window(linker: Linker, spec: WindowSpec | None, name: str, row: Reference, ports: Ports) -> str:
     """A window of a plan before the operators that `ports` names. Raises NotLowered."""
-    lower = _WINDOWS.get(type(spec))
+    lower = WINDOWS.get(type(spec))
     if lower is None:
         raise NotLowered("window", type(spec).__name__)
     operator, constants, types, more = lower(linker, spec, name, row)
@@ -33,7 +33,7 @@ Lowered = tuple[type[windows.Window], Mapping[str, Any], Mapping[str, Type], Por
 """The operator, its constants, the types of names in its annotations, and its own ports."""
 
 
-def _plain(operator: type[windows.Window], *constants: str) -> Callable[..., Lowered]:
+def with_constants(operator: type[windows.Window], *constants: str) -> Callable[..., Lowered]:
     """A window whose constants have the names that the plan has."""
     return lambda linker, spec, name, row: (operator, {each: getattr(spec, each) for each in constants}, {}, {})
 
@@ -73,12 +73,12 @@ def _sorted(linker: Linker, spec: Sorted, name: str, row: Reference) -> Lowered:
     return windows.Sort, {"size": spec.size}, {}, {"rank": [rank]}
 
 
-_WINDOWS: Mapping[type[Any], Callable[..., Lowered]] = {
-    type(None): _plain(windows.Unwindowed),
-    KeepAll: _plain(windows.KeepAll),
-    Length: _plain(windows.Length, "size"),
-    FirstLength: _plain(windows.FirstLength, "size"),
-    TimeAccumulating: _plain(windows.TimeAccumulating, "span"),
+WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
+    type(None): with_constants(windows.Unwindowed),
+    KeepAll: with_constants(windows.KeepAll),
+    Length: with_constants(windows.Length, "size"),
+    FirstLength: with_constants(windows.FirstLength, "size"),
+    TimeAccumulating: with_constants(windows.TimeAccumulating, "span"),
     Time: _time,
     LengthBatch: _length_batch,
     Unique: _unique,

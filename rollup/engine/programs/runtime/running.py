@@ -47,6 +47,12 @@ class Running:
         assert isinstance(self._at_work, Interpreted)
         return self._at_work.space
 
+    @property
+    def live(self) -> int:
+        """How many structs there are in the compiled mode."""
+        assert isinstance(self._at_work, Compiled)
+        return self._at_work.live
+
     def get(self, field: str) -> Any:
         """A field of the state."""
         return self._at_work.get(field)
