@@ -36,6 +36,9 @@ class Source:
     """Whether its properties need its name before them where another source has them too."""
 
 
+_WRITTEN_OUT = 1000
+
+
 @dataclass
 class Registry:
     """What the expressions of one statement ask for when they are evaluated."""
@@ -45,6 +48,18 @@ class Registry:
     outer: int = 0
     """How many inputs the statement itself has."""
     priors: dict[int, int] = field(default_factory=dict[int, int])
+    written_out: int = 0
+    """How many declared expressions have been put in the place of their names."""
+
+    def write_out(self, node: Node) -> None:
+        """A declared expression comes in the place of its name. Raises PlanError where that has no end in sight."""
+        self.written_out += 1
+        if self.written_out > _WRITTEN_OUT:
+            raise problem(
+                f"declared expressions that call each other become more than {_WRITTEN_OUT} of them in one statement",
+                node,
+                "call each once, or insert what it gives into a stream and read that",
+            )
 
     def ask(self, lookup: Lookup, type: DataType) -> Ask:
         """The expression that makes a look-up."""

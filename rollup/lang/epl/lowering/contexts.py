@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.core.descriptions import descendants
-from rollup.engine.expressions import Ask, Expr, Field, Now, Variable, walk
+from rollup.engine.compiling import compiled
+from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Now, Variable, walk
 from rollup.engine.rows.contexts.conditions import (
     AfterCondition,
     Condition,
@@ -224,7 +225,16 @@ class _Level:
         self.own |= {"startTime": LONG, "endTime": LONG}
         keys = tuple(self._distinct(each, start) for each in distinct)
         found = self._condition(end) if end is not None else None
+        if start.now and start.condition is None and isinstance(found, AfterCondition) and self._at_once(found):
+            raise problem("a partition that lasts no time would begin again for ever", start, "end after 1 sec")
         return Lived(tuple(conditions), found, overlap, keys, tuple(self.registry.lookups))
+
+    def _at_once(self, end: AfterCondition) -> bool:
+        """Whether a partition is over as soon as it has begun, where that is known now."""
+        if not all(isinstance(each, (Const, Call)) for each in walk(end.span)):
+            return False
+        lasts = compiled(end.span)((), (), self.catalog.beginning())
+        return lasts is not None and lasts <= 0
 
     def _distinct(self, node: ex.Expression, start: cx.Start) -> Expr:
         """A property of the event that begins, with or without its tag."""
@@ -255,7 +265,8 @@ class _Level:
                 self.own |= {node.alias: RowType(node.alias, dict(tags)).data_type} if node.alias else dict(tags)
                 return PatternCondition(pattern, tuple(name for name, _ in tags), node.alias, node.inclusive)
             case cx.AfterCondition():
-                return AfterCondition(span_expr(node.period, self.scope, "after"))
+                span = span_expr(node.period, self.scope, "after")
+                return AfterCondition(span)
             case cx.CrontabCondition():
                 return ScheduleCondition(tuple(crontab(each, self.scope) for each in node.crontabs))
 

@@ -306,6 +306,7 @@ class _Lowering(LowerNames):
         if len(parameters) != len(node.arguments):
             message = f"`{node.name}` takes {len(parameters)} argument(s), not {len(node.arguments)}"
             raise problem(message, node)
+        self.scope.registry.write_out(node)
         if not isinstance(body, ex.Lambda):
             reads_nothing(node, body, self.scope)
         whole = called(node, self.scope)

@@ -73,6 +73,7 @@ class LowerNames(LowerMethods):
             return self._table_row(node, name, ())
         declared = scope.declaration(name)
         if declared is not None and not isinstance(declared.body, ex.Lambda):
+            scope.registry.write_out(node)
             if not declared.alias:
                 reads_nothing(node, declared.body, scope)
             return self.lower(declared.body)
