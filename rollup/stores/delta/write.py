@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -102,7 +103,16 @@ def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], 
     target.parent.mkdir(exist_ok=True)
     import pyarrow.parquet as pq  # a question writes nothing and need not wait for it
 
-    pq.write_table(rows, target, compression=_CODEC, row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS)
+    # Bounds of floats leave NaN out: a reader that goes by them drops NaN, or lets it pass any filter.
+    bounded: Any = [field.name for field in rows.schema if not pa.types.is_floating(field.type)]
+
+    pq.write_table(
+        rows,
+        target,
+        compression=_CODEC,
+        row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS,
+        write_statistics=bounded,
+    )
     stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
     values = {} if period is None else {PERIOD: period}
     return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), changed, json.dumps(stats))
