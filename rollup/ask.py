@@ -66,9 +66,11 @@ class Asker:
     @cached_property
     def _sql(self) -> SqlAsker:
         from rollup.ask_sql import SqlAsker
+        from rollup.stores.dead_letters import DeadLetters
 
-        kept = self.kept if self._tables else None
-        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, self.program.streams)
+        kept, letters = self.kept if self._tables else None, DeadLetters(self.conf.tables)
+        streams = self.program.streams
+        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read)
 
     @cached_property
     def kept(self) -> Kept:

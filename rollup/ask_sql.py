@@ -53,10 +53,14 @@ class _Rewritten:
     tables: Mapping[str, pa.Table]
 
 
+LETTERS = "DEAD_LETTERS"
+"""The table of the records that could not be used."""
+
+
 class SqlAsker:
     """Answers statements over the aggregations that `snapshot` opens and, as tables, over what statements have `kept`.
 
-    `streams` are names that hold no rows. May be used by several threads at once.
+    `streams` are names that hold no rows; `letters` reads the dead letters. May be used by several threads at once.
     """
 
     def __init__(
@@ -66,8 +70,10 @@ class SqlAsker:
         snapshot: Callable[[str], Snapshot],
         kept: Kept | None = None,
         streams: Collection[str] = (),
+        letters: Callable[[], pa.Table] | None = None,
     ) -> None:
         self._engine = engine
+        self._letters = letters
         self._aggregations = aggregations
         self._snapshot = snapshot
         self._kept = kept
@@ -89,7 +95,11 @@ class SqlAsker:
             try:
                 return self._answered(found)
             except duckdb.Error as problem:
-                name = self._shown.get((missing_table(str(problem)) or "").casefold())
+                missing = (missing_table(str(problem)) or "").casefold()
+                if missing == LETTERS.casefold() and self._letters is not None and LETTERS not in found.tables:
+                    found = replace(found, tables={**found.tables, LETTERS: self._letters()})
+                    continue
+                name = self._shown.get(missing)
                 if name is None or self._kept is None or name in found.tables:
                     raise self._refused(sql, self._placed(found, problem)) from None
                 number = self._kept.newest() if number is None else number

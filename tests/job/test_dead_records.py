@@ -144,3 +144,19 @@ def test_a_message_without_a_value_has_a_reason_of_its_own_and_is_no_dead_file()
     assert _files(pa.Table.from_pylist([{"stream": "S", "reason": "damaged", "position": "f", "raw": ""}])) == {
         "f": "damaged"
     }
+
+
+def test_sql_reads_them_as_a_table_as_they_are_now(tmp_path: Path) -> None:
+    import rollup
+
+    job = job_of(tmp_path, GOOD)
+    ran(job)
+    asker, asked = (
+        rollup.open(job.path),
+        "select reason, count(*) as n from dead_letters group by reason order by reason",
+    )
+    assert asker.query(asked).to_pylist() == []
+    (tmp_path / "in" / "g.json").write_text("nonsense\n" * 2 + '{"k": "b", "v": 1, "ts": null}\n')
+    ran(job)
+    expected = [{"reason": "not a record", "n": 2}, {"reason": "the time is null", "n": 1}]
+    assert asker.query(asked).to_pylist() == expected
