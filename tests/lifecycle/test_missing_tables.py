@@ -116,8 +116,6 @@ def test_every_command_names_a_table_that_is_damaged(
 ) -> None:
     damage(two, table)
     for command, *options in COMMANDS:
-        if command == "status" and damage is vacuum:
-            continue  # it reads no data file
         code, said = rollup(command, two.conf.path, *options)
         assert code == 2 and f"TradeAgg_{table}" in said and "nothing to recover" not in said.split("Other")[0], (
             command,
@@ -128,6 +126,15 @@ def test_every_command_names_a_table_that_is_damaged(
     for text in (question, f"select * from TradeAgg within '2018-**-** **:**:**' per '{level}'"):
         code, said = rollup("query", two.conf.path, text)
         assert code == 2 and f"TradeAgg_{table}" in said, said
+
+
+def test_a_store_that_is_named_wrong_is_no_empty_store(two: Place, rollup: Cli) -> None:
+    text = two.conf.path.read_text()
+    path = next(line for line in text.splitlines() if line.startswith("path") and "tables" in line)
+    two.conf.path.write_text(text.replace(path, 'path = "tabels"'))
+    for command in ("status", "verify"):
+        code, said = rollup(command, two.conf.path)
+        assert code == 2 and "there is no folder" in said and "tabels" in said, said
 
 
 @pytest.mark.parametrize("damage", [remove, vacuum, forget_log])

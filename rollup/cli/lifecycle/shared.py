@@ -11,7 +11,7 @@ import typer
 
 from rollup.conf import Conf, load
 from rollup.core.calendar import parse_timestamp
-from rollup.core.errors import ConfigError
+from rollup.core.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from rollup.core.columns import ColumnEngine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rollup.lifecycle.verify import Verifier
     from rollup.plan.aggregation import Aggregation
     from rollup.program import Program
-    from rollup.stores.base import Store
+    from rollup.stores.base import Snapshot, Store
 
 ConfArgument = Annotated[Path, typer.Argument(help="The configuration, a TOML file.")]
 NameOption = Annotated[str | None, typer.Option("--aggregation", help="Only this one.")]
@@ -61,6 +61,22 @@ class Chosen:
         from rollup.lifecycle.book import Book
 
         return Book.of(self.conf, self.aggregation.name)
+
+    def newest(self) -> Snapshot | None:
+        """Its newest commit, None before the first. Raises StoreError where a job has run and what it wrote is not there."""
+        from rollup.lifecycle.status import newest
+        from rollup.stores.delta.missing import require
+
+        conf = self.conf
+        if conf.store["kind"] == "delta" and conf.checkpoint.exists() and not conf.tables.exists():
+            raise StoreError(
+                f"there is no folder {conf.tables}, though a job has run with the checkpoint {conf.checkpoint}",
+                hint="is `path` of [store] another one? A lost folder comes back from a backup, or by a replay",
+            )
+        found = newest(self.store)
+        if found is not None and found.in_files is not None:
+            require(found.in_files.all_files())
+        return found
 
     def verifier(self) -> Verifier:
         """A check of its newest commit."""

@@ -17,10 +17,9 @@ _FILES = 10
 def status(conf: ConfArgument, aggregation: NameOption = None, json: JsonOption = False) -> None:
     """Show clocks, last commit, open and stored rows, late events and lag, from the store alone."""
     for one in chosen(conf, aggregation):
-        from rollup.lifecycle.status import newest
         from rollup.lifecycle.status import status as status_of
 
-        found = status_of(one.conf, one.aggregation, newest(one.store))
+        found = status_of(one.conf, one.aggregation, one.newest())
         if json:
             print(jsons.dumps(found.plain()))
         else:

@@ -50,9 +50,8 @@ def verify(
     wrong = 0
     for one in chosen(conf, aggregation):
         from rollup.lifecycle.replay.raw import RawSource
-        from rollup.lifecycle.status import newest
 
-        if newest(one.store) is None:
+        if one.newest() is None:
             print(f"{one.aggregation.name}: nothing committed yet")
             continue
         wrong += _verify(

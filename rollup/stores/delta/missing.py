@@ -94,6 +94,12 @@ def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
         path.rename(aside / path.name)
 
 
+def require(files: Iterable[str]) -> None:
+    """Raises StoreError when one of some tables' files is not there, SystemFault when the system refuses to say."""
+    if gone := _gone(files):
+        raise StoreError(_without(Path(gone[0]).parent, gone), hint=HINT)
+
+
 @contextmanager
 def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
     """Errors of DuckDB's that come from files of tables, in our words. Raises StoreError."""
@@ -103,9 +109,10 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
         if refused := refused_by_system("cannot read the tables", problem):
             raise refused from None
         found = list(files())
-        gone = _gone(found)
-        if gone:
-            raise StoreError(_without(Path(gone[0]).parent, gone), hint=HINT) from None
+        try:
+            require(found)
+        except StoreError as missing:
+            raise missing from None
         if any(file in str(problem) for file in found):
             raise StoreError(f"cannot read the tables: {str(problem).splitlines()[0]}") from None
         raise  # of another file that a question names
