@@ -3,6 +3,7 @@ well, and what can be made anew is, without touching an aggregation that is whol
 
 from __future__ import annotations
 
+import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+import rollup as product
 from rollup.core.calendar import Duration
 from rollup.core.errors import FencedError, StoreError
 from rollup.stores.delta.store import DeltaStore
@@ -126,6 +128,28 @@ def test_every_command_names_a_table_that_is_damaged(
     for text in (question, f"select * from TradeAgg within '2018-**-** **:**:**' per '{level}'"):
         code, said = rollup("query", two.conf.path, text)
         assert code == 2 and f"TradeAgg_{table}" in said, said
+
+
+def test_a_damaged_data_file_is_named(two: Place, rollup: Cli) -> None:
+    """Wherever a bit flips, a question is answered or a refusal names the file; no error of a library's comes through."""
+    files = sorted((two.root / "tables").glob("TradeAgg_MINUTES/**/*.parquet"), key=lambda file: file.stat().st_size)
+    file = files[-1]
+    whole, chance = file.read_bytes(), random.Random(7)
+    question = (
+        "from TradeAgg within '2018-**-** **:**:**' per 'minutes' select symbol, total, count() as n group by symbol"
+    )
+    refused = 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        file.write_bytes(damaged)
+        try:
+            product.query(two.conf.path, question)
+        except StoreError as problem:
+            refused += 1
+            assert file.name in problem.message, problem
+    assert refused > 10
+    file.write_bytes(whole)
 
 
 def test_a_store_that_is_named_wrong_is_no_empty_store(two: Place, rollup: Cli) -> None:

@@ -105,7 +105,9 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
     """Errors of DuckDB's that come from files of tables, in our words. Raises StoreError."""
     try:
         yield
-    except (duckdb.IOException, duckdb.InvalidInputException) as problem:
+    except duckdb.Error as problem:
+        if type(problem) not in (duckdb.IOException, duckdb.InvalidInputException, duckdb.Error):
+            raise
         if refused := refused_by_system("cannot read the tables", problem):
             raise refused from None
         found = list(files())
@@ -113,9 +115,25 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
             require(found)
         except StoreError as missing:
             raise missing from None
-        if any(file in str(problem) for file in found):
-            raise StoreError(f"cannot read the tables: {str(problem).splitlines()[0]}") from None
+        said = str(problem).splitlines()[0]
+        if any(file in said for file in found):
+            raise StoreError(f"cannot read the tables: {said}") from None
+        damaged = _unreadable(found) if type(problem) is duckdb.Error else None  # which names no file
+        if damaged is not None:
+            hint = "bring it back, or `rollup recover CONF` says what can be made anew"
+            raise StoreError(f"the file {damaged} is damaged: {said}", hint=hint) from None
         raise  # of another file that a question names
+
+
+def _unreadable(files: Iterable[str]) -> str | None:
+    """The first file that cannot be read as a whole."""
+    for file in files:
+        try:
+            with duckdb.connect() as own:
+                own.read_parquet(file).to_arrow_table()
+        except duckdb.Error:
+            return file
+    return None
 
 
 def _unopened(path: Path, version: int, problem: Exception) -> StoreError:
