@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
-
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rollup.core.columns import ColumnEngine
 
 
@@ -31,6 +31,7 @@ class Held:
     def after(self, rows: pa.Table, engine: ColumnEngine) -> Held:
         """What there is with some more rows.
 
+        >>> import pyarrow as pa
         >>> from rollup.core.columns import ColumnEngine
         >>> rows, engine = pa.table({"k": ["a", "b", "c"]}), ColumnEngine(threads=1)
         >>> Held(0).after(rows[:1], engine).after(rows[1:], engine) == Held(0).after(rows, engine)
@@ -58,7 +59,9 @@ def _digest(rows: pa.Table, engine: ColumnEngine) -> int:
 
 
 def _rounded(kind: pa.DataType) -> bool:
-    return pa.types.is_floating(kind) or any(_rounded(kind.field(i).type) for i in range(kind.num_fields))
+    from pyarrow import types  # a configuration is read before anything that works on data is loaded
+
+    return types.is_floating(kind) or any(_rounded(kind.field(i).type) for i in range(kind.num_fields))
 
 
 class Sink(Protocol):

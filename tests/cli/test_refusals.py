@@ -89,7 +89,7 @@ WRONG_CONF: dict[str, tuple[str, str]] = {
     "key of metrics": (CONF + "[metrics]\nprot = 1\n", "[metrics] has an unknown key `prot` (did you mean `port`?)"),
     "metrics port": (CONF + '[metrics]\nport = "9400"\n', "[metrics] port is '9400' (a whole number from 0 to 65535)"),
     "policy": (CONF + '[late]\npolicy = "corect"\n', "[late] policy is 'corect' (one of merge, drop, correct)"),
-    "key of late": (CONF + '[late]\nmode = "drop"\n', "[late] has an unknown key `mode` (known: policy)"),
+    "key of late": (CONF + '[late]\nmode = "drop"\n', "[late] has an unknown key `mode` (known: policy, ahead)"),
     "key of cascade": (CONF + "[cascade]\nshard = 1\n", "[cascade] has no `shard` (did you mean `shards`?)"),
     "key of serve": (CONF + '[serve]\nusers.ann.password_env = "A"\nprot = 5\n', "[serve] has an unknown key `prot`"),
     "setting of Spark": (CONF + '[spark]\n"spark.jars" = ["a"]\n', "[spark] spark.jars is ['a'] (a text"),
