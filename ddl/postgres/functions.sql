@@ -109,7 +109,11 @@ create or replace function {schema}.rollup_within(pattern text, zone text) retur
     immutable parallel safe language plpgsql
     as $$
 declare
-    part text[] := regexp_match(pattern, '^\s*(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)'
+    begun text[] := regexp_match(pattern, '^\s*(\d{4}(?:-\d\d){0,2})(?:[T ](\d\d(?::\d\d){0,2}))?\s*$');
+    shown text := case when begun is null or (begun[2] is not null and length(begun[1]) < 10) then pattern
+        else begun[1] || repeat('-**', (10 - length(begun[1])) / 3) || ' '
+            || coalesce(begun[2] || repeat(':**', (8 - length(begun[2])) / 3), '**:**:**') end;
+    part text[] := regexp_match(shown, '^\s*(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)'
         || '(?:\s+(Z|[+-]\d{2}:\d{2}|[A-Za-z]+(?:/[\w+-]+)+))?\s*$');
     given int := coalesce(array_position(part[1:6], '**') - 1, 6);
     place text := coalesce(part[7], zone);

@@ -18,6 +18,7 @@ from rollup.core.errors import RollupError, StoreError, SystemFault, said_by_sys
 from rollup.lang.calcite.history import delta
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.recover import look
+from rollup.sinks.base import Held
 from rollup.sinks.delta import DeltaSink
 from rollup.sources.file_log import logged
 from rollup.stores.dead_letters import SCHEMA, DeadLetters
@@ -49,7 +50,7 @@ class Kept:
         self.records.write(Record(1, {"DAYS": 0}, {"DAYS": self.file}, {}))
         self.records.retire(["b"])
         self.sink = DeltaSink({"path": root / "T_DAYS", "name": "Out"})
-        self.sink.write(ROWS, "q", 1)
+        self.sink.write(ROWS, "q", Held(1))
         self.letters = DeadLetters(root)
         self.letters.append(SCHEMA.empty_table().slice(0, 0), "q", 1)
         letter = {name: None for name in SCHEMA.names[:-2]} | {"stream": "S"}
@@ -102,7 +103,7 @@ def test_a_table_that_cannot_be_opened_now_is_not_put_aside(tmp_path: Path) -> N
 
 
 WRITING: dict[str, Callable[[Kept], object]] = {
-    "a sink": lambda k: k.sink.write(ROWS, "q", 2),
+    "a sink": lambda k: k.sink.write(ROWS, "q", Held(2)),
     "letters taken back": lambda k: k.letters.forget("q", 1),
     "a table of history": lambda k: delta("t", k.root / "T_DAYS"),
 }
