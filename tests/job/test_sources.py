@@ -356,7 +356,9 @@ def test_kafka_garbage_is_dead_letters_with_topic_partition_and_offset() -> None
     events, dead = drained(topic(), messages(*rows))
     assert values(events) == [("a", 1.5, 3, 1000)]
     found = {letter["position"]: (letter["raw"], letter["reason"]) for letter in dead}
-    wanted = {f"t:0:{offset}": case for offset, case in enumerate(BROKEN_JSON)} | {"t:3:70": (None, "not a record")}
+    wanted = {f"t:0:{offset}": case for offset, case in enumerate(BROKEN_JSON)} | {
+        "t:3:70": (None, "no value (a tombstone)")
+    }
     assert found == wanted
 
 
