@@ -200,7 +200,6 @@ _SAID = re.compile(
     r"(second|minute|hour|day|week|month|quarter|year)s?)\s*",
     re.IGNORECASE,
 )
-SAID_HINT = "'today', 'yesterday', 'this month', 'last week', 'last 7 days'"
 
 
 def is_said(text: object) -> bool:

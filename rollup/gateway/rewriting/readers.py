@@ -43,6 +43,7 @@ class Readers:
 
     def __init__(self, aggregations: Mapping[str, Aggregation], schema: str | None = None) -> None:
         self._told = pickle.dumps((dict(aggregations), schema))
+        self._final = schema is not None
         self._idle: asyncio.Queue[Child] = asyncio.Queue()
         self._long = asyncio.Semaphore(PROCESSES - _FOR_SHORT)
         self.children: set[Child] = set()
@@ -76,7 +77,8 @@ class Readers:
             self._kept.move_to_end(sql)
             return self._kept[sql]
         found = await self._asked("read", sql)
-        if len(sql) <= _LONGEST_KEPT and not may_say(sql):
+        # A Template still has the words of its bounds; a text for the server has the instants they meant.
+        if len(sql) <= _LONGEST_KEPT and not (self._final and may_say(sql)):
             self._kept[sql] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
