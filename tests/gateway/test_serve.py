@@ -132,7 +132,7 @@ def test_a_refusal_points_at_the_source(old_client: Any) -> None:
 
 def test_a_refusal_while_executing_has_its_own_code_and_hint(client: psycopg.Connection) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="is no time pattern") as caught:
-        client.execute("SELECT * FROM TradeAgg WITHIN %s PER 'days'", ("2018-13",))
+        client.execute("SELECT * FROM TradeAgg WITHIN %s PER 'days'", ("2018-1",))
     assert "stars only from the right" in str(caught.value.diag.message_hint)
 
 

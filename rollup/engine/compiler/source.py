@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from rollup.engine.compiler.types import Layout, Struct
+from rollup.engine.compiler.types import Layout, Struct, parsed
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Function:
 def function_of(function: Callable[..., Any]) -> Function:
     """A function of Python as a function of the subset."""
     lines, first = inspect.getsourcelines(function)
-    (node,) = ast.parse(textwrap.dedent("".join(lines))).body
+    (node,) = parsed(textwrap.dedent("".join(lines))).body
     assert isinstance(node, ast.FunctionDef)
     ast.increment_lineno(node, first - 1)
     return Function(node, inspect.getsourcefile(function) or "?")
@@ -38,7 +38,7 @@ def function_of(function: Callable[..., Any]) -> Function:
 
 def functions_of(text: str, file: str = "<text>") -> dict[str, Function]:
     """The functions of a text by name."""
-    return {each.name: Function(each, file) for each in ast.parse(text).body if isinstance(each, ast.FunctionDef)}
+    return {each.name: Function(each, file) for each in parsed(text).body if isinstance(each, ast.FunctionDef)}
 
 
 @dataclass(frozen=True)

@@ -203,8 +203,7 @@ class _Translating(Emitter):
         self._store(node.target, self.cast(self.value(node.value), type_of(node.annotation)))
 
     def _do_AugAssign(self, node: ast.AugAssign) -> None:
-        read = ast.parse(ast.unparse(node.target), mode="eval").body
-        self._store(node.target, self.binary(type(node.op), self.value(read), self.value(node.value)))
+        self._store(node.target, self.binary(type(node.op), self.value(node.target), self.value(node.value)))
 
     def _store(self, target: ast.expr, value: Value) -> None:
         match target:

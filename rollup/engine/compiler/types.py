@@ -7,9 +7,10 @@ own, but for codes (-1) and references (0). A container is known by the address 
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Part = Literal["int", "float", "bool"]
 """A machine value: 64 bits as a whole number, 64 bits as a double, one bit."""
@@ -332,13 +333,23 @@ class ColumnsOf(Container):
 _SCALARS: Mapping[str, Type] = {str(each): each for each in (INT, FLOAT, BOOL, CODE)} | {"None": NONE}
 
 
+_PARSING = threading.Lock()
+"""CPython 3.11 counts the depth of the tree that it builds once for all threads: two at a time end in a SystemError."""
+
+
+def parsed(text: str, mode: str = "exec") -> Any:
+    """A text of Python as a tree, from any thread."""
+    with _PARSING:
+        return ast.parse(text, mode=mode)
+
+
 def type_of(text: str | ast.expr, names: Mapping[str, Type] | None = None) -> Type:
     """The type that an annotation says. Names that are no types of the subset are structs, or what `names` gives for them.
 
     >>> print(type_of("Map[tuple[int, code], float | None]"))
     Map[tuple[int, code], float | None]
     """
-    node = ast.parse(text, mode="eval").body if isinstance(text, str) else text
+    node = parsed(text, "eval").body if isinstance(text, str) else text
     match node:
         case ast.Name(name):
             return (names or {}).get(name) or _SCALARS.get(name) or Reference(name)
