@@ -238,7 +238,7 @@ def parse_within(pattern: str, default_zone: str = GMT) -> tuple[int, int]:
     >>> parse_within("2018-01-** **:**:**") == (parse_timestamp("2018-01-01")[0], parse_timestamp("2018-02-01")[0])
     True
     """
-    match = _WILD.fullmatch(_whole(pattern.strip()))
+    match = _WILD.fullmatch(whole_pattern(pattern).strip())
     if match is None:
         raise QueryError(f"{pattern!r} is no time pattern", hint=_WILD_HINT)
     fields = list(match.groups()[:6])
@@ -263,9 +263,13 @@ def parse_within(pattern: str, default_zone: str = GMT) -> tuple[int, int]:
 _BEGUN = re.compile(r"(\d{4}(?:-\d{2}){0,2})(?:(?<=-\d\d-\d\d)[T ](\d{2}(?::\d{2}){0,2}))?")
 
 
-def _whole(pattern: str) -> str:
-    """A pattern whose last fields are left out, with stars for them: `2018-01` is all of January."""
-    match = _BEGUN.fullmatch(pattern)
+def whole_pattern(pattern: str) -> str:
+    """A pattern whose last fields are left out, with stars for them.
+
+    >>> whole_pattern("2018-01"), whole_pattern("2018-01-** **:**:**")
+    ('2018-01-** **:**:**', '2018-01-** **:**:**')
+    """
+    match = _BEGUN.fullmatch(pattern.strip())
     if match is None:
         return pattern
     day, clock = match.group(1), match.group(2) or "**"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rollup.core.calendar import Duration
+from rollup.core.calendar import Duration, whole_pattern
 from rollup.core.errors import QueryError
 from rollup.core.periods import is_said
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
@@ -78,7 +78,7 @@ class Requests:
         if len(constants) == 1 and requests._type(join.retrieval.within[0]) is not Type.STRING:
             raise QueryError("a single `within` is a text pattern").at(*position(join.retrieval.within[0]))
         if all(value is not None for value in constants):
-            bounds(constants, aggregation.zone, join.retrieval.within[0])
+            _range(constants, aggregation.zone, join.retrieval.within[0])
         assert join.retrieval.per is not None
         per = requests._constant(join.retrieval.per)
         if per is not None:
@@ -102,9 +102,7 @@ class Requests:
     def request(self, values: dict[str, object]) -> Request:
         """The request of one row of `inputs`. Raises QueryError naming the value that is wrong."""
         raw = [values[name] for name in ("w0", "w1") if name in values]
-        if any(map(is_said, raw)):
-            raise QueryError(f"{raw[0]!r} depends on the present, and a stream is replayed later", hint="name the time")
-        start, end = bounds(raw, self.aggregation.zone)
+        start, end = _range(raw, self.aggregation.zone)
         per = per_level(self.aggregation, values["p"])
         return Request(self, start, end, per)
 
@@ -163,3 +161,20 @@ def _scope(join: JoinQuery, stream: StreamDef, aggregation: Aggregation) -> Scop
             else:
                 names["", name] = bound
     return Scope(names)
+
+
+def _range(values: Sequence[object], zone: str, node: exp.Expr | None = None) -> tuple[int, int]:
+    """The range of a request. Forms that are short for people are none of a stream's: there the document's hold.
+
+    Raises QueryError.
+    """
+    problem = None
+    if any(map(is_said, values)):
+        problem = QueryError(
+            f"{values[0]!r} depends on the present, and a stream is replayed later", hint="name the time"
+        )
+    elif len(values) == 1 and isinstance(values[0], str) and (meant := whole_pattern(values[0])) != values[0]:
+        problem = QueryError(f"{values[0]!r} is no whole time pattern", hint=f"a request of a stream says {meant!r}")
+    if problem is None:
+        return bounds(values, zone, node)
+    raise problem if node is None else problem.at(*position(node))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -238,14 +239,16 @@ def test_the_present_moves_on_between_two_askings(stored: Path, monkeypatch: pyt
     assert found == [sum(v for _, v, ts in EVENTS if START + d * DAY <= ts < START + (d + 1) * DAY) for d in (0, 1, 40)]
 
 
-def test_a_stream_asks_for_no_range_that_depends_on_the_present() -> None:
-    text = (
-        app("correct")
-        + "define stream Ask (w string); from Ask as b join A as a within b.w per 'days' select a.total insert into Out;"
-    )
-    host = LocalHost.of(text)
-    host.send("Ask", [("last 7 days",)])
-    assert "depends on the present" in str(host.dead)
+@pytest.mark.parametrize(
+    ("range_", "says"), [("last 7 days", "depends on the present"), ("2019", "says '2019-**-** **:**:**'")]
+)
+def test_a_stream_asks_in_the_documents_forms(range_: str, says: str) -> None:
+    ask = "define stream Ask (w string); from Ask as b join A as a within {} per 'days' select a.total insert into Out;"
+    host = LocalHost.of(app("correct") + ask.format("b.w"))
+    host.send("Ask", [(range_,)])
+    assert says in str(host.dead)
+    with pytest.raises(QueryError, match=re.escape(says)):
+        compile_app(app("correct") + ask.format(f"'{range_}'"))
 
 
 @pytest.mark.parametrize(
