@@ -7,19 +7,23 @@ ahead.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core import buckets
-from rollup.core.calendar import normal_zone, offset_ms
+from rollup.core.calendar import GMT, normal_zone, offset_ms, parse_timestamp
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import TimeError
 from rollup.plan.options import Clock
+from rollup.plan.reading import Unreadable, read
+from rollup.plan.types import Type
 
 EVENTS_OF = "__events"
 """Stands for the relation of events in a tree."""
@@ -141,6 +145,37 @@ _BEYOND = "the time is outside of the years 1 to 9999"
 
 def _unit(unit: str, size: int) -> str:
     return f"{_BEYOND}: it is probably in {unit}, and times are milliseconds (select ts / {size}L as ts)"
+
+
+def latest_of(ahead: int | None, newest: int) -> int | None:
+    """The latest time that an event may have now: so far ahead of the clock of this machine, or of the newest time that is
+    further; None for any."""
+    return None if ahead is None else max(int(time.time() * 1000), newest) + ahead
+
+
+def instant(value: Any, latest: int | None = None, zone: str = GMT) -> int:
+    """The time of one record, ms: a whole number, a date, or a text as `EventTime` reads it. Raises TimeError with the reason
+    that a job gives.
+
+    >>> instant("1970-01-01T01:00:00.250+01:00"), instant("1500"), instant(2e3)
+    (250, 1500, 2000)
+    """
+    if value is None:
+        raise TimeError(_NULL)
+    try:
+        found = int(read(value, Type.LONG))
+    except Unreadable:
+        try:
+            found, _ = parse_timestamp(str(value), zone)
+        except TimeError:
+            raise TimeError(_NO_TIMESTAMP) from None
+    if not FIRST_YEAR <= found <= LAST_YEAR:
+        units = (("nanoseconds", _NANOSECONDS), ("microseconds", _MICROSECONDS))
+        likely = (_unit(*each) for each in units if _PLAUSIBLE[0] <= found // each[1] <= _PLAUSIBLE[1])
+        raise TimeError(next(likely, _BEYOND))
+    if latest is not None and found > latest:
+        raise TimeError(AHEAD)
+    return found
 
 
 def over(query: exp.Select, events: str) -> exp.Select:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rollup.aggregation.event_times import latest_of
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import QueryError, RollupError
@@ -17,6 +18,8 @@ from rollup.hosts.statements.running import Running
 from rollup.hosts.walk import Reached, Walk
 from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
+from rollup.plan.app import StreamDef
+from rollup.plan.reading import Unreadable, read
 from rollup.program import Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
@@ -53,8 +56,10 @@ class LocalHost:
         program: Program,
         store: StoreFactory = MemoryStore,
         commits: Commits | None = None,
+        ahead: int | None = None,
     ) -> None:
-        self.program = program
+        """`ahead`: how far ahead of the clock of this machine, ms, an event may be, as `[late] ahead` of a configuration."""
+        self.program, self._ahead = program, ahead
         self.engine = ColumnEngine(threads=2)
         self.walk = Walk(program, self.engine)
         self.now = 0
@@ -81,7 +86,7 @@ class LocalHost:
         if definition is None:
             raise QueryError(f"stream {stream!r} is not defined", hint=f"streams are {', '.join(self.program.streams)}")
         schema = pa.schema([(name, kind.arrow) for name, kind in definition.attributes.items()])
-        good = [row for row in rows if self._fits(stream, schema, row)]
+        good = [fit for row in rows if (fit := self._fitting(definition, row)) is not None]
         columns = [pa.array([row[i] for row in good], schema.field(i).type) for i in range(len(schema))]
         arrivals = pa.array(range(self.arrivals, self.arrivals + len(good)), pa.int64())
         received = pa.array([self.now] * len(good), pa.int64())
@@ -92,7 +97,8 @@ class LocalHost:
     def process(self, stream: str, events: pa.Table) -> None:
         """One batch of a stream: its attributes, `__arrival` and `__received`."""
         with self.engine.tables({"__batch": events}):
-            batches = [self._batch(each) for each in self.walk.along(stream, "__batch", events=events.num_rows)]
+            walked = self.walk.along(stream, "__batch", events=events.num_rows, latest=self._latest)
+            batches = [self._batch(each) for each in walked]
         self.emitted += [(each.stream, _shown(each.rows)) for each in batches if each.stream != stream]
         prepared = self._state(self.statements, batches) if self.statements is not None else ()
         for batch in batches:
@@ -102,6 +108,12 @@ class LocalHost:
                 if join.source.stream == batch.stream:
                     aggregation = self.program.aggregations[join.retrieval.aggregation]
                     self._ask(Requests.of(join, self.program.streams[batch.stream], aggregation), batch.rows)
+
+    @property
+    def _latest(self) -> int | None:
+        """The latest time that an event of a batch may have."""
+        by_event = (one for one in self.pipelines.values() if one.aggregation.time is not None)
+        return latest_of(self._ahead, max((one.clock or 0 for one in by_event), default=0))
 
     def _batch(self, reached: Reached) -> _Batch:
         refused = [] if reached.refused is None else reached.refused.to_pylist()
@@ -147,17 +159,21 @@ class LocalHost:
         snapshot = self.stores[ask.aggregation.name].snapshot()
         return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
 
-    def _fits(self, stream: str, schema: pa.Schema, row: Sequence[Any]) -> bool:
-        reason = None
-        if len(row) != len(schema):
-            reason = f"{len(row)} values for {len(schema)} attributes"
+    def _fitting(self, stream: StreamDef, row: Sequence[Any]) -> list[Any] | None:
+        """A row's values as their types; None where it is a dead letter."""
+        reason, found = None, list[Any]()
+        if len(row) != len(stream.attributes):
+            reason = f"{len(row)} values for {len(stream.attributes)} attributes"
         else:
-            for value, field in zip(row, schema, strict=True):
-                if not _fits(value, field.type):
-                    reason = f"{field.name} is not a {self.program.streams[stream].attributes[field.name]}"
-        if reason is not None:
-            self.dead.append({"stream": stream, "reason": reason, "raw": repr(row)})
-        return reason is None
+            for value, (name, kind) in zip(row, stream.attributes.items(), strict=True):
+                try:
+                    found.append(read(value, kind))
+                except Unreadable:
+                    reason = f"{name} is not a {kind}"
+        if reason is None:
+            return found
+        self.dead.append({"stream": stream.name, "reason": reason, "raw": repr(row)})
+        return None
 
     def _prepare(self, name: str, batch: _Batch) -> Prepared:
         pipeline = self.pipelines[name]
@@ -188,16 +204,3 @@ class LocalHost:
 def _shown(rows: pa.Table) -> pa.Table:
     """Rows without the columns that are ours."""
     return rows.drop_columns([name for name in rows.column_names if name.startswith("__")])
-
-
-def _fits(value: Any, kind: pa.DataType) -> bool:
-    """Whether a value is one of a type, as a source takes it: Arrow would cut 7.5 to a whole number and count true as 1."""
-    if isinstance(value, float) and pa.types.is_integer(kind) and not value.is_integer():
-        return False
-    if isinstance(value, bool) and not pa.types.is_boolean(kind):
-        return False
-    try:
-        pa.array([value], kind)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        return False
-    return True

@@ -2,68 +2,57 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import lru_cache
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rollup.core.errors import QueryError
-from rollup.engine.operators import single
+from rollup.core.untyped import pc
 from rollup.engine.types import DataType, Kind, RowType
+from rollup.plan.likeness import near
+from rollup.plan.reading import BITS, NAMES, Unreadable, read
 
-_TEXT = (str,)
-LIMITS = {Kind.INT: 2**31, Kind.LONG: 2**63, Kind.TIMESTAMP: 2**63}
+LIMITS = {Kind.INT: 1 << BITS["int"], Kind.LONG: 1 << BITS["long"], Kind.TIMESTAMP: 1 << BITS["long"]}
 """Whole numbers of a kind are below this, and not below its negative."""
-_FITS: dict[Kind, tuple[type, ...]] = {
-    Kind.INT: (int,),
-    Kind.LONG: (int,),
-    Kind.FLOAT: (int, float),
-    Kind.DOUBLE: (int, float),
-    Kind.STRING: _TEXT,
-    Kind.BOOL: (bool,),
-    Kind.TIMESTAMP: (int,),
-}
+READ = {kind: kind.value for kind in Kind if kind.value in NAMES} | {Kind.TIMESTAMP: "long"}
+"""The kinds that records of a job have, by the names of their types."""
+
+
+class UndeclaredField(UserWarning):
+    """A record has a field that its stream does not declare, and which nobody reads."""
 
 
 def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     """A value as its field holds it. Raises QueryError that names the field."""
-    allowed = _FITS.get(kind.kind)
-    if value is None or (allowed is _TEXT and value.__class__ is str and value.isascii()):
+    known = READ.get(kind.kind)
+    if value is None or known is None or fits(value, kind.kind):
         return value
-    limit = LIMITS.get(kind.kind)
-    fits = allowed is None or (isinstance(value, allowed) and isinstance(value, bool) is (kind.kind is Kind.BOOL))
-    if fits and (limit is None or -limit <= value < limit) and (not isinstance(value, str) or is_text(value)):
-        found = double(value, kind.kind) if kind.kind in (Kind.FLOAT, Kind.DOUBLE) else value
-        if found is not None:
-            return found
-    if isinstance(value, np.generic):
-        return fitting(stream, name, kind, value.item())
-    raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not")
-
-
-def is_text(value: str) -> bool:
-    """Whether a text can be stored and sent: JSON may hold halves of characters, which nothing else can.
-
-    >>> is_text("Zoë"), is_text("\\ud800")
-    (True, False)
-    """
     try:
-        return value.isascii() or bool(value.encode())
-    except UnicodeEncodeError:
-        return False
+        return read(value, known)
+    except Unreadable:
+        raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not") from None
 
 
-def double(value: Any, kind: Kind) -> float | None:
-    """A number (also a Decimal) as a double, or as the nearest 32-bit float; None for what is none, as a whole number beyond them.
+def fits(value: Any, kind: Kind) -> bool:
+    """Whether a value is what its type wants to the letter, as nearly all are."""
+    given = type(value)
+    if given is str:
+        return kind is Kind.STRING and value.isascii()
+    if given is float:
+        return kind is Kind.DOUBLE
+    if given is int:
+        return kind in LIMITS and -(limit := LIMITS[kind]) <= value < limit
+    return given is bool and kind is Kind.BOOL
 
-    >>> double(1, Kind.DOUBLE), double(10**400, Kind.DOUBLE)
-    (1.0, None)
-    """
-    try:
-        found = float(value)
-    except (OverflowError, ValueError):  # the second of a signaling NaN
-        return None
-    return single(found) if kind is Kind.FLOAT else found
+
+@lru_cache(maxsize=1 << 10)
+def say_undeclared(stream: str, name: str, declared: tuple[str, ...]) -> None:
+    """Say once that a field of records is not read."""
+    close = near(name, declared)
+    hint = f"did you mean `{close}`?" if close else f"declared are {', '.join(declared)}"
+    warnings.warn(f"`{stream}` declares no `{name}`, which is not read: {hint}", UndeclaredField, stacklevel=2)
 
 
 def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
@@ -91,6 +80,8 @@ def _column(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | None:
         return one
     text = pa.types.is_large_string(one.type) or pa.types.is_string_view(one.type)
     whole = pa.types.is_integer(one.type) and (pa.types.is_integer(wanted) or pa.types.is_floating(wanted))
+    if pa.types.is_timestamp(one.type) and pa.types.is_int64(wanted):
+        one, whole = pc.floor_temporal(one, unit="millisecond").cast(pa.timestamp("ms", one.type.tz)), True
     if not (whole or (text and pa.types.is_string(wanted))):
         return None
     try:

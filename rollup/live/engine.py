@@ -8,8 +8,10 @@ from itertools import islice, repeat
 from typing import Any, Literal
 
 import numpy as np
+import pyarrow as pa
 
-from rollup.core.errors import QueryError, RollupError
+from rollup.aggregation.event_times import FIRST_YEAR, LAST_YEAR, instant, latest_of
+from rollup.core.errors import QueryError, RollupError, TimeError
 from rollup.core.garbage import AT_A_TIME, uncollected
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.bulk import Columns
@@ -28,6 +30,7 @@ from rollup.lang.epl.deployer import Deployer, Deployment
 from rollup.live.events import Events
 from rollup.live.hearing import ArrowListener, Heard, Hearing, Listener, Values, shown
 from rollup.plan.dividing import Keys, common
+from rollup.plan.lateness import ahead_of
 
 _LEAST = 256
 """From batches of so many events on, what columns cover goes over to them: about what loading a loop costs."""
@@ -36,6 +39,7 @@ _TOGETHER = 1 << 16
 _TOLD_TOGETHER = 1000
 _AGAIN = 64
 """After so many events that are told one by one it is asked whether a pipeline has begun."""
+_OF_INSTANTS = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.STRING)
 _SEVERAL = 8
 """So many events are told sooner through a pipeline than one by one."""
 
@@ -52,11 +56,19 @@ class Engine:
     """Statements and their state. Time is what `advance` says; the engine has no clock of its own.
 
     `start` is the first instant, in units since 1970: milliseconds, or microseconds with `unit="us"`. `columns` is the
-    smallest batch for which statements that columns cover go over to them (None: never); answers are the same.
+    smallest batch for which statements that columns cover go over to them (None: never); answers are the same. `ahead` is
+    how far ahead of the clock of this machine, or of `now`, the instants of events may be ("any" for any distance).
     """
 
-    def __init__(self, start: int = 0, unit: Literal["ms", "us"] = "ms", columns: int | None = _LEAST) -> None:
-        self._start, self._unit = start, unit
+    def __init__(
+        self,
+        start: int = 0,
+        unit: Literal["ms", "us"] = "ms",
+        columns: int | None = _LEAST,
+        ahead: str = "1 day",
+    ) -> None:
+        self._start, self._unit, self._ahead = start, unit, ahead
+        self._most_ahead = ahead_of(ahead, "Engine: ahead")
         self._component = Component(start)
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
@@ -125,27 +137,58 @@ class Engine:
             known = ", ".join(self._deployer.catalog.types) or "none"
             raise QueryError(f"no stream is called `{stream}`", hint=f"streams: {known}")
         events = Events.of(kinds, rows)
-        times = None if at is None else self._times(kinds, events, at)
+        times, wrong = (None, None) if at is None else self._times(kinds, events, at)
+        if times is not None and len(times) < len(events):
+            events = events.slice(0, len(times))
         for begin in range(0, len(events), _TOGETHER):
             part = events.slice(begin, _TOGETHER) if len(events) > _TOGETHER else events
             self._send(stream, part, None if times is None else times[begin : begin + _TOGETHER])
+        if wrong is not None:
+            raise wrong
 
-    def _times(self, kinds: RowType, events: Events, at: str | Sequence[int]) -> Ints:
+    def _times(self, kinds: RowType, events: Events, at: str | Sequence[int]) -> tuple[Ints, QueryError | None]:
+        """The instants of events, up to the first that cannot be, and what is wrong with it."""
         given: Any = at
         if isinstance(at, str):
-            if at not in kinds.fields or kinds.fields[at].kind not in (Kind.INT, Kind.LONG, Kind.TIMESTAMP):
-                whole = [name for name, kind in kinds.fields.items() if kind.kind in (Kind.INT, Kind.LONG)]
-                hint = f"fields of whole numbers: {', '.join(whole) or 'none'}"
+            if at not in kinds.fields or kinds.fields[at].kind not in _OF_INSTANTS:
+                whole = [name for name, kind in kinds.fields.items() if kind.kind in _OF_INSTANTS]
+                hint = f"fields of whole numbers or ISO times: {', '.join(whole) or 'none'}"
                 raise QueryError(f"`{at}` is no field of `{kinds.name}` that can hold instants", hint=hint)
             place = kinds.index[at]
             given = [values[place] for values in events.rows(self._component.runner.row)]
+            if kinds.fields[at].kind is Kind.STRING:
+                given = [self._read_instant(text) for text in given]
+        elif isinstance(given, pa.Array | pa.ChunkedArray) or hasattr(given, "to_numpy"):
+            given = np.asarray(given)
         if not _are_instants(given) or len(given) != len(events):
             hint = "a whole number of milliseconds since 1970 for each; none may be missing"
             raise QueryError(f"{len(events)} events need {len(events)} instants", hint=hint)
         times = np.asarray(given, np.int64)
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             raise QueryError("the instants of the events go back", hint="order the events by them")
-        return times
+        latest = latest_of(self._most_ahead, self.now // self._scale)
+        low, high = FIRST_YEAR * self._scale, LAST_YEAR * self._scale if latest is None else latest * self._scale
+        outside = np.flatnonzero((times < low) | (times > high))
+        if not len(outside):
+            return times, None
+        first = int(outside[0])
+        try:
+            instant(int(times[first]) // self._scale, latest)
+        except TimeError as problem:
+            return times[:first], QueryError(f"event {first} of `{kinds.name}`, at {times[first]}: {problem}")
+        return times[:first], None
+
+    def _read_instant(self, text: str | None) -> int:
+        """The instant that a text names. Raises QueryError."""
+        try:
+            return instant(text) * self._scale
+        except TimeError as problem:
+            raise QueryError(f"{text!r} is no instant: {problem}") from None
+
+    @property
+    def _scale(self) -> int:
+        """Units of the clock in a millisecond."""
+        return 1 if self._unit == "ms" else 1000
 
     def _send(self, stream: str, events: Events, times: Ints | None) -> None:
         make = self._component.runner.row
@@ -330,14 +373,20 @@ class Engine:
             {"name": each.name, "text": each.text, "parameters": dict(each.parameters), "names": each.names}
             for each in self._deployer.deployments.values()
         ]
-        own = {"start": self._start, "unit": self._unit, "modules": modules, "columns": self._columns.gone_over()}
+        own = {
+            "start": self._start,
+            "unit": self._unit,
+            "ahead": self._ahead,
+            "modules": modules,
+            "columns": self._columns.gone_over(),
+        }
         return State(state.tables, {**state.scalars, **own})
 
     @classmethod
     def restored(cls, state: State, columns: int | None = _LEAST) -> Engine:
         """An engine that goes on from a snapshot, without listeners. Raises StoreError for what is none, or of another version."""
         with taking_up("the snapshot", "begin anew, or go on with the version that took it"):
-            engine = cls(state.scalars["start"], state.scalars["unit"], columns)
+            engine = cls(state.scalars["start"], state.scalars["unit"], columns, state.scalars.get("ahead", "1 day"))
             engine._component.runner.environment.now = state.scalars["now"]
             for module in state.scalars["modules"]:
                 engine._deployer.restored(module["text"], module["name"], module["parameters"], module["names"])

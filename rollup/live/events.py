@@ -16,7 +16,8 @@ from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.groups import Ints
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
-from rollup.lang.fitting import LIMITS, double, fitting_columns, is_text
+from rollup.lang.fitting import READ, fits, fitting_columns, say_undeclared
+from rollup.plan.reading import Unreadable, is_text, read
 
 Make = Callable[[Sequence[Any]], Row]
 
@@ -27,26 +28,13 @@ def values(kinds: RowType, event: Any, make: Make) -> list[Any]:
         raise QueryError(f"an event of `{kinds.name}` is a dict, not {type(event).__name__}")
     fields = kinds.fields
     if not event.keys() <= fields.keys():
-        extra = next(name for name in event if name not in fields)
-        raise QueryError(f"`{kinds.name}` has no property `{extra}`", hint=f"properties: {', '.join(fields)}")
+        _say_undeclared(kinds, event)
     return [
         value
-        if (value := event.get(name)) is None or _fits(value, kind.kind)
+        if (value := event.get(name)) is None or fits(value, kind.kind)
         else _value(value, kind, f"{kinds.name}.{name}", make)
         for name, kind in fields.items()
     ]
-
-
-def _fits(value: Any, kind: Kind) -> bool:
-    """Whether a value is what its type wants to the letter, as nearly all are."""
-    given = type(value)
-    if given is str:
-        return kind is Kind.STRING and value.isascii()
-    if given is float:
-        return kind is Kind.DOUBLE
-    if given is int:
-        return kind in LIMITS and -(limit := LIMITS[kind]) <= value < limit
-    return given is bool and kind is Kind.BOOL
 
 
 def _value(value: Any, kind: DataType, what: str, make: Make) -> Any:
@@ -64,31 +52,22 @@ def _value(value: Any, kind: DataType, what: str, make: Make) -> Any:
 
 def converted(value: Any, kind: DataType, what: str) -> Any:
     """A value of an event as one of its declared type. Raises QueryError when it does not fit."""
-    match kind.kind:
-        case Kind.STRING if isinstance(value, str) and is_text(value):
-            return value
-        case Kind.BOOL if isinstance(value, bool):
-            return value
-        case Kind.INT | Kind.LONG | Kind.TIMESTAMP if isinstance(value, (int, float)) and not isinstance(value, bool):
-            limit = LIMITS[kind.kind]
-            if -limit <= value < limit and value == int(value):
-                return int(value)
-        case Kind.DOUBLE | Kind.FLOAT if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
-            found = double(value, kind.kind)
-            if found is not None:
-                return found
-        case Kind.DOUBLE | Kind.FLOAT if value in ("NaN", "Infinity", "-Infinity"):
-            return float(value)
-        case Kind.DECIMAL if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
-            number = _decimal(str(value))
-            if number is not None and number.is_finite():
-                return number
-        case Kind.ANY | Kind.NULL if not isinstance(value, str) or is_text(value):
-            return value
-        case _:
-            pass
-    if isinstance(value, np.generic):
-        return converted(value.item(), kind, what)
+    try:
+        match kind.kind:
+            case Kind.DECIMAL if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
+                number = _decimal(str(value))
+                if number is not None and number.is_finite():
+                    return number
+            case Kind.DECIMAL if isinstance(value, np.generic):
+                return converted(value.item(), kind, what)
+            case Kind.ANY | Kind.NULL if not isinstance(value, str) or is_text(value):
+                return value
+            case known if known in READ:
+                return read(value, READ[known])
+            case _:
+                pass
+    except Unreadable:
+        pass
     wanted = "; an instant is a whole number of milliseconds since 1970" if kind.kind is Kind.TIMESTAMP else ""
     raise QueryError(f"`{what}` is {kind}, and {value!r} is not", hint=f"the event was refused{wanted}")
 
@@ -159,7 +138,11 @@ class Events:
 
 def _columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
     """The columns of a table as the types of a stream; None where only its values, one by one, can tell."""
-    extra = [name for name in table.column_names if name not in kinds.fields]
-    if extra and table.num_rows:
-        raise QueryError(f"`{kinds.name}` has no property `{extra[0]}`", hint=f"properties: {', '.join(kinds.fields)}")
+    _say_undeclared(kinds, table.column_names)
     return fitting_columns(kinds, table)
+
+
+def _say_undeclared(kinds: RowType, names: Iterable[Any]) -> None:
+    for name in names:
+        if name not in kinds.fields:
+            say_undeclared(kinds.name, str(name), tuple(kinds.fields))

@@ -73,7 +73,7 @@ def declares(definition: AggregationDef, *names: str) -> bool:
     return any(annotation.name.lower() in names for annotation in definition.annotations)
 
 
-def ahead_of(text: Any) -> int | None:
+def ahead_of(text: Any, what: str = "[late]: ahead") -> int | None:
     """How far ahead an event may be, ms, by a configuration; None for any distance. Raises ConfigError.
 
     >>> ahead_of("2 hours"), ahead_of("any")
@@ -81,7 +81,7 @@ def ahead_of(text: Any) -> int | None:
     """
     if text == "any":
         return None
-    return _length("[late]: ahead", text, ', or "any"')
+    return _length(what, text, ', or "any"')
 
 
 def _length(what: str, text: Any, also: str = "") -> int:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
+from rollup.plan.reading import cast
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
@@ -28,7 +29,7 @@ from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
-from rollup.sources.content.records import Readers, cast, check_paths, literal, quoted, text, view
+from rollup.sources.content.records import Readers, check_paths, literal, quoted, text, view
 from rollup.sources.file_log import Listed, planned, verbatim
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 

@@ -65,8 +65,8 @@ def test_plain_records_are_events_of_the_stream_at_the_time_that_options_name(
     seen = [(line["at"], row["m"]) for line in printed if isinstance(line, dict) for row in line["insert"]]
     assert seen == [(5, 10.0), (9, 15.0), (9, 25.0), (11, 35.0)]
     assert said.splitlines() == [
-        "rollup try: line 5: `ts` is 'noon', not a number of milliseconds",
-        "rollup try: line 6: `ts` is None, not a number of milliseconds",
+        "rollup try: line 5: `ts` is 'noon': the time is no timestamp",
+        "rollup try: line 6: `ts` is None: the time is null",
         "rollup try: events whose `ts` the clock had passed: 1 (they count at the clock)",
     ]
     assert code == 1
@@ -107,7 +107,7 @@ def test_a_statement_that_cannot_be_is_refused_with_its_place(
 def test_an_event_that_does_not_fit_is_refused_alone_with_its_line(tmp_path: Path, name: str, text: str) -> None:
     wrong = [
         {"stream": "Trade", "symbol": "A", "price": "much", "at": 6},
-        {"stream": "Trade", "symbol": "A", "prize": 1.0},
+        {"stream": "Trade", "symbol": "A", "price": True},
         {"stream": "Trades", "symbol": "A"},
         {"at": 1},
         {"at": "noon"},

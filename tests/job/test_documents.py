@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 
 from rollup.core.columns import ColumnEngine
 from rollup.plan.app import StreamDef
+from rollup.plan.reading import cast
 from rollup.program import compile_app
 from rollup.sources import files, kafka
 from rollup.sources.base import Source
 from rollup.sources.content import by_loop, scanning
 from rollup.sources.content.by_loop import SCANNED, Records, events, scanned_rows
 from rollup.sources.content.documents import OK, Documents, _broken, plain, read_documents
-from rollup.sources.content.records import cast, json_paths, text, view
+from rollup.sources.content.records import json_paths, text, view
 from rollup.sources.content.scanning import scanner_of
 from rollup.sources.topics.messages import MESSAGES, texts
 from tests.profiles import examples

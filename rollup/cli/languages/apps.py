@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
+from rollup.aggregation.event_times import instant
 from rollup.cli.languages.trials import Delivery, placed
-from rollup.core.errors import QueryError
+from rollup.core.calendar import GMT, normal_zone
+from rollup.core.errors import QueryError, TimeError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
 
@@ -14,9 +17,9 @@ from rollup.program import compile_app
 class AppTrial:
     """An app. Each event is a batch; a delivery is what a stream is given, `at` the latest time of an event."""
 
-    def __init__(self, text: str, start: int) -> None:
+    def __init__(self, text: str, start: int, ahead: int | None) -> None:
         self._program = compile_app(text)
-        self._host = LocalHost(self._program)
+        self._host = LocalHost(self._program, ahead=ahead)
         self._host.now = self.now = start
         self._fields = {name: tuple(stream.attributes) for name, stream in self._program.streams.items()}
 
@@ -32,8 +35,9 @@ class AppTrial:
         refused, self._host.dead = self._host.dead, []
         if refused:
             raise QueryError(f"{refused[0]['stream']}: {refused[0]['reason']}")
-        if isinstance(time, int):
-            self.now = max(self.now, time)
+        with suppress(TimeError):
+            zone = self._program.zones.get(stream, self._program.rollups.zone or GMT)
+            self.now = max(self.now, instant(time, zone=normal_zone(zone)))
 
     def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
         return self._host.query(question).to_pylist()

@@ -183,12 +183,15 @@ class CruncherTrial:
 
 
 def placed(stream: str, event: Mapping[str, Any], fields: Mapping[str, tuple[str, ...]]) -> tuple[Any, ...]:
-    """An event's values in the order of its stream's fields; one that is missing is null. Raises QueryError."""
+    """An event's values in the order of its stream's fields; one that is missing is null. Raises QueryError for a stream
+    that is not defined."""
     if stream not in fields:
         raise QueryError(f"stream {stream!r} is not defined", hint=f"defined are {', '.join(fields)}")
-    unknown = [name for name in event if name not in fields[stream]]
-    if unknown:
-        raise QueryError(f"{stream} has no field {unknown[0]!r}", hint=f"fields are {', '.join(fields[stream])}")
+    if not event.keys() <= set(fields[stream]):
+        from rollup.lang.fitting import say_undeclared
+
+        for name in event.keys() - set(fields[stream]):
+            say_undeclared(stream, name, fields[stream])
     return tuple(event.get(name) for name in fields[stream])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from rollup.cli.languages.lines import arriving
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES, Delivery, Trial
-from rollup.core.errors import QueryError, RollupError
+from rollup.core.errors import QueryError, RollupError, TimeError
 from rollup.core.json_line import first_members, json_line
 from rollup.core.texts import text_of
 
@@ -29,19 +30,25 @@ def try_(
     stream: Annotated[str | None, typer.Option(help="The stream of events that name none.")] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="The attribute, in milliseconds, that moves the clock where an event has no `at`."),
+        typer.Option(help="The attribute, milliseconds or ISO text, that moves the clock where an event has no `at`."),
     ] = None,
+    ahead: Annotated[
+        str, typer.Option(help='How far ahead of the clock of this machine `--time` may be; "any" for any distance.')
+    ] = "1 day",
 ) -> None:
     """Run statements over events from standard input, one JSON object a line, and print what they deliver.
 
     `{"stream": "Trade", "price": 1.5, …}` is an event; with `"at": 1500` the clock moves there first. `{"at": 5000}`
     alone moves the clock, `{"query": "select …"}` asks a window or a table (of StreamCruncher: changes a table). Plain
-    records are events with `--stream Trade --time ts`. Each delivery is one line: statement (of SiddhiQL: the stream
+    records are events with `--stream Trade --time ts`, whose values are read as a job reads them. Each delivery is one line: statement (of SiddhiQL: the stream
     that the rows go to), at, insert, remove. A text with an aggregation or with blocks of other languages is an app,
     run as a job runs it. Exit code 1 when an event or request was refused, 2 when the statements are.
     """
-    trial = _trial(file, start, lang)
-    taker = _Taker(trial, stream, time)
+    from rollup.plan.lateness import ahead_of
+
+    trial = _trial(file, start, lang, ahead_of(ahead, "--ahead"))
+    taker = _Taker(trial, stream, time, ahead_of(ahead, "--ahead"))
+    warnings.formatwarning = lambda message, *place: f"rollup try: {message}\n"
     refused, wanted = 0, set(only or ())
     _print(trial.heard(), wanted)
     number = 0
@@ -68,7 +75,7 @@ def try_(
         raise typer.Exit(1)
 
 
-def _trial(file: Path, start: int, lang: str | None) -> Trial:
+def _trial(file: Path, start: int, lang: str | None, ahead: int | None) -> Trial:
     language = lang or EXTENSIONS.get(file.suffix.lower(), "")
     if language not in LANGUAGES:
         what = f"{lang!r} is no language" if lang else f"{file.name}: the extension names no language"
@@ -78,7 +85,7 @@ def _trial(file: Path, start: int, lang: str | None) -> Trial:
     if language == "siddhi" and _whole(text):
         from rollup.cli.languages.apps import AppTrial
 
-        return AppTrial(text, start)
+        return AppTrial(text, start, ahead)
     return LANGUAGES[language](text, file.stem, start)
 
 
@@ -96,8 +103,8 @@ def _whole(text: str) -> bool:
 class _Taker:
     """Takes lines: events of `stream` where they name none, at the `time` they have where they say no `at`."""
 
-    def __init__(self, trial: Trial, stream: str | None, time: str | None) -> None:
-        self._trial, self._stream, self._time = trial, stream, time
+    def __init__(self, trial: Trial, stream: str | None, time: str | None, ahead: int | None) -> None:
+        self._trial, self._stream, self._time, self._ahead = trial, stream, time, ahead
         self.late = 0
         """Events whose time the clock had passed."""
 
@@ -116,7 +123,7 @@ class _Taker:
                 hint = '{"stream": "S", …}, {"at": 5000}, or {"query": "…"}; plain records need --stream S'
                 raise QueryError("an event needs its stream", hint=hint)
             if self._time is not None and at is None:
-                self._timed(_instant(self._time, given.get(self._time)))
+                self._timed(self._time, given.get(self._time))
             self._trial.send(str(stream), given)
 
     def _advance(self, at: int) -> None:
@@ -124,7 +131,13 @@ class _Taker:
             raise QueryError(f"the clock stands at {self._trial.now} and cannot go back to {at}")
         self._trial.advance(at)
 
-    def _timed(self, at: int) -> None:
+    def _timed(self, name: str, value: Any) -> None:
+        from rollup.aggregation.event_times import instant, latest_of
+
+        try:
+            at = instant(value, latest_of(self._ahead, self._trial.now))
+        except TimeError as problem:
+            raise QueryError(f"`{name}` is {value!r}: {problem}") from None
         if at < self._trial.now:
             self.late += 1
         else:

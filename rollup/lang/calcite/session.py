@@ -28,7 +28,7 @@ from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.targets import arranged, check_listed, listed, nodes_of, tables_read, target_of
 from rollup.lang.calcite.translation import duck
-from rollup.lang.fitting import is_text
+from rollup.plan.reading import is_text
 
 States = dict[str, State]
 

@@ -19,8 +19,9 @@ import pyarrow as pa
 
 from rollup.core.dialects import to_sql
 from rollup.plan.app import StreamDef
+from rollup.plan.reading import cast
 from rollup.plan.types import Type
-from rollup.sources.content.records import Readers, cast, is_member, json_paths, text
+from rollup.sources.content.records import Readers, is_member, json_paths, text
 
 IS_OBJECT = "CASE WHEN json_valid(raw) THEN json_type(raw) = 'OBJECT' ELSE false END"
 """Whether `raw` is a JSON object. A CASE, because AND does not keep json_type from seeing what is no JSON."""

@@ -8,10 +8,8 @@ import duckdb
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.dialects import to_sql
 from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
-from rollup.plan.types import Type
 from rollup.sources.base import DEAD
 
 NO_RECORD = "not a record"
@@ -39,22 +37,6 @@ def literal(path: str) -> str:
     '/in/a[[]1][*].csv'
     """
     return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in path)
-
-
-def cast(sql: str, kind: Type) -> str:
-    """SQL that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
-    read = f"TRY_CAST({sql} AS {to_sql(kind.sql)})"
-    if kind in (Type.INT, Type.LONG):
-        # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
-        number = f"TRY_CAST({sql} AS DOUBLE)"
-        exact = f"COALESCE(TRY_CAST({sql} AS DECIMAL(38, 10)) % 1 = 0, true)"
-        whole = f"CASE WHEN ABS({number}) < {_EXACT_DOUBLE} THEN {number} % 1 = 0 ELSE {exact} END"
-        # Nearly every text is the number as it would be written, and needs no second look.
-        return f"CASE WHEN CAST({read} AS VARCHAR) = CAST({sql} AS VARCHAR) THEN {read} WHEN {whole} THEN {read} END"
-    return read
-
-
-_EXACT_DOUBLE = "9e15"
 
 
 def json_paths(found: str) -> list[str]:

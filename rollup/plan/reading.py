@@ -1,0 +1,164 @@
+"""A value of a record as its declared type: one rule, whoever takes the record.
+
+Sources of a job read whole columns by `cast`. What takes records one by one (`rollup.Engine`, `rollup try`, the local
+host) asks `read`, which sees by itself only what is plain, and asks `cast` for the rest. So a value means the same
+everywhere: `12`, `"12"`, `12.0` and `1.2e1` are the whole number 12, 7.5 is none, and a text takes what JSON would write.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from rollup.core.json_line import json_line
+from rollup.engine.operators import single
+
+NAMES = {
+    "int": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "string": "VARCHAR",
+    "object": "VARCHAR",
+}
+"""The types that records are read as, by DuckDB's names."""
+BITS = {"int": 31, "long": 63}
+"""Whole numbers are below this power of two, and not below its negative."""
+_EXACT_DOUBLE = "9e15"
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
+_POINT = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Unreadable(ValueError):
+    """A value that is none of the type that it is read as."""
+
+
+def cast(sql: str, kind: str) -> str:
+    """SQL of DuckDB that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
+    read = f"TRY_CAST({sql} AS {NAMES[kind]})"
+    if kind in BITS:
+        # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
+        number = f"TRY_CAST({sql} AS DOUBLE)"
+        exact = f"COALESCE(TRY_CAST({sql} AS DECIMAL(38, 10)) % 1 = 0, true)"
+        whole = f"CASE WHEN ABS({number}) < {_EXACT_DOUBLE} THEN {number} % 1 = 0 ELSE {exact} END"
+        # Nearly every text is the number as it would be written, and needs no second look.
+        return f"CASE WHEN CAST({read} AS VARCHAR) = CAST({sql} AS VARCHAR) THEN {read} WHEN {whole} THEN {read} END"
+    return read
+
+
+def read(value: Any, kind: str) -> Any:
+    """A value of a record as one of a type (`NAMES`), as the sources of a job read it. Raises Unreadable.
+
+    >>> read("12", "long"), read(1e3, "int"), read(7, "string"), read("yes", "bool")
+    (12, 1000, '7', True)
+    >>> read(datetime(2018, 1, 5), "long")
+    1515110400000
+    """
+    if isinstance(value, np.generic):
+        value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
+    match value:
+        case None:
+            return None
+        case bool():
+            if kind == "bool":
+                return value
+        case int() if kind in BITS:
+            if -(1 << BITS[kind]) <= value < 1 << BITS[kind]:
+                return value
+            raise Unreadable(value)
+        case int() | float() | Decimal() if kind in ("double", "float"):
+            return _double(value, kind)
+        case float() if kind in BITS:
+            if value.is_integer() and -(1 << BITS[kind]) <= value < 1 << BITS[kind]:
+                return int(value)
+            raise Unreadable(value)
+        case str() if kind in ("string", "object") and is_text(value):
+            return value
+        case str() if kind in BITS and _WHOLE.fullmatch(value):
+            return read(int(value), kind)
+        case str() if kind == "double" and _POINT.fullmatch(value):
+            return float(value)
+        case date() if kind == "long":
+            return _instant(value)
+        case _:
+            pass
+    return _asked(value, kind)
+
+
+def is_text(value: str) -> bool:
+    """Whether a text can be stored and sent: JSON may hold halves of characters, which nothing else can.
+
+    >>> is_text("Zoë"), is_text("\\ud800")
+    (True, False)
+    """
+    try:
+        return value.isascii() or bool(value.encode())
+    except UnicodeEncodeError:
+        return False
+
+
+def _double(value: float | Decimal, kind: str) -> float:
+    try:
+        found = float(value)
+    except (OverflowError, ValueError):  # the second of a signaling NaN
+        raise Unreadable(value) from None
+    return single(found) if kind == "float" else found
+
+
+def _instant(value: date) -> int:
+    """A date or time as milliseconds, cut; without a zone it is that of UTC, as in a Parquet file."""
+    if value != value:  # pandas' NaT is a time that is none
+        raise Unreadable(value)
+    if not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    passed = aware - _EPOCH
+    return (passed.days * 86_400_000_000 + passed.seconds * 1_000_000 + passed.microseconds) // 1000
+
+
+@lru_cache(maxsize=1 << 12)
+def _text_read(text: str, kind: str) -> Any:
+    with _LOCK:
+        row = _connection().execute(_query(kind), [text]).fetchone()
+    return None if row is None else row[0]
+
+
+_LOCK = threading.Lock()
+
+
+@cache
+def _connection() -> Any:
+    import duckdb  # the plain values of an engine do without
+
+    return duckdb.connect()
+
+
+@cache
+def _query(kind: str) -> str:
+    return f"SELECT {cast('found', kind)} FROM (SELECT json_extract_string($1, '$') AS found)"
+
+
+def _asked(value: Any, kind: str) -> Any:
+    """What the sources make of a value, of which JSON is written and read."""
+    if isinstance(value, date):
+        value = str(value)
+    if not isinstance(value, (str, bool, int, float, list, tuple, Mapping)):
+        raise Unreadable(value)
+    try:
+        text = json_line(value)
+        text.encode()
+    except (TypeError, ValueError, RecursionError):
+        raise Unreadable(value) from None
+    found = _text_read(text, kind)
+    if found is None:
+        raise Unreadable(value)
+    return found

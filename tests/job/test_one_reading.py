@@ -1,0 +1,266 @@
+"""A record means the same to everybody who takes it: the sources of a job, the local host, `rollup.Engine` and `rollup try`.
+
+The table below says what each value is as each type, or that it is none; it is written by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import warnings
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rollup.cli.languages.trials import CruncherTrial, SiddhiTrial
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import QueryError
+from rollup.hosts.local import LocalHost
+from rollup.lang.fitting import UndeclaredField
+from rollup.live import Engine
+from rollup.program import compile_app
+from rollup.sources.registry import source
+from tests.cli.test_try import tried
+
+DEAD = object()
+KINDS = ("int", "long", "float", "double", "string", "bool")
+BIG = 9007199254740993
+_ENGINE = ColumnEngine(threads=1)
+TABLE: list[tuple[Any, ...]] = [
+    # given, then as int, long, float, double, string, bool
+    (None, None, None, None, None, None, None),
+    (0, 0, 0, 0.0, 0.0, "0", False),
+    (12, 12, 12, 12.0, 12.0, "12", DEAD),
+    (-3, -3, -3, -3.0, -3.0, "-3", DEAD),
+    (7.0, 7, 7, 7.0, 7.0, "7.0", DEAD),
+    (7.5, DEAD, DEAD, 7.5, 7.5, "7.5", DEAD),
+    (1e3, 1000, 1000, 1000.0, 1000.0, "1000.0", DEAD),
+    (0.1, DEAD, DEAD, 0.10000000149011612, 0.1, "0.1", DEAD),
+    (2**31, DEAD, 2**31, 2.0**31, 2.0**31, "2147483648", DEAD),
+    (BIG, DEAD, BIG, 9007199254740992.0, 9007199254740992.0, str(BIG), DEAD),
+    (2**63, DEAD, DEAD, 2.0**63, 2.0**63, str(2**63), DEAD),
+    (True, DEAD, DEAD, DEAD, DEAD, "true", True),
+    (False, DEAD, DEAD, DEAD, DEAD, "false", False),
+    ("12", 12, 12, 12.0, 12.0, "12", DEAD),
+    ("-0", 0, 0, -0.0, -0.0, "-0", DEAD),
+    (" 12 ", 12, 12, 12.0, 12.0, " 12 ", DEAD),
+    ("12.0", 12, 12, 12.0, 12.0, "12.0", DEAD),
+    ("7.5", DEAD, DEAD, 7.5, 7.5, "7.5", DEAD),
+    ("1e3", 1000, 1000, 1000.0, 1000.0, "1e3", DEAD),
+    ("2147483648", DEAD, 2**31, 2.0**31, 2.0**31, "2147483648", DEAD),
+    (str(2**63), DEAD, DEAD, 2.0**63, 2.0**63, str(2**63), DEAD),
+    ("abc", DEAD, DEAD, DEAD, DEAD, "abc", DEAD),
+    ("1,5", DEAD, DEAD, DEAD, DEAD, "1,5", DEAD),
+    ("true", DEAD, DEAD, DEAD, DEAD, "true", True),
+    ("FALSE", DEAD, DEAD, DEAD, DEAD, "FALSE", False),
+    ("NaN", DEAD, DEAD, math.nan, math.nan, "NaN", DEAD),
+    ("-Infinity", DEAD, DEAD, -math.inf, -math.inf, "-Infinity", DEAD),
+    ("2018-01-05T00:00:00Z", DEAD, DEAD, DEAD, DEAD, "2018-01-05T00:00:00Z", DEAD),
+    ([1], DEAD, DEAD, DEAD, DEAD, "[1]", DEAD),
+    ({"a": 1}, DEAD, DEAD, DEAD, DEAD, '{"a":1}', DEAD),
+]
+CASES = [(kind, row[0], row[place]) for row in TABLE for place, kind in enumerate(KINDS, 1)]
+
+
+def _of_source(kind: str, options: dict[str, Any], file: Path) -> Any:
+    stream = compile_app(f"define stream S (x {kind}, n int); from S select x insert into T;").streams["S"]
+    (part,) = source(stream, options).parts(_ENGINE, pa.table({"path": [str(file)], "modified": [1_000_000]}))
+    rows = _ENGINE.run(f"FROM {part.view}").to_pylist()
+    assert len(rows) + part.dead.num_rows == 1
+    assert rows or part.dead["reason"].to_pylist() == [f"x is not a {kind}"]
+    return rows[0]["x"] if rows else DEAD
+
+
+def _json(kind: str, value: Any, folder: Path) -> Any:
+    (folder / "a.json").write_text(json.dumps({"x": value, "n": 1, "more": [2]}))
+    return _of_source(kind, {"kind": "json", "path": str(folder)}, folder / "a.json")
+
+
+def _csv(kind: str, value: Any, folder: Path) -> Any:
+    if value is not None and not isinstance(value, str):
+        value = json.dumps(value, separators=(",", ":"))
+    with (folder / "a.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("x", "n", "more"), (value, 1, 2)])
+    return _of_source(kind, {"kind": "csv", "path": str(folder)}, folder / "a.csv")
+
+
+def _local(kind: str, value: Any, folder: Path) -> Any:
+    host = LocalHost.of(f"define stream S (x {kind}, n int); from S select x, n insert into T;")
+    host.send("S", [(value, 1)])
+    assert len(host.dead) + sum(rows.num_rows for _, rows in host.emitted) == 1
+    assert not host.dead or host.dead[0]["reason"] == f"x is not a {kind}"
+    return DEAD if host.dead else host.emitted[0][1]["x"].to_pylist()[0]
+
+
+def _engine(kind: str, value: Any, folder: Path) -> Any:
+    engine = Engine()
+    engine.deploy(f"create schema S(x {kind.replace('bool', 'boolean')}, n int); @name('q') select x from S;")
+    try:
+        engine.send("S", {"x": value, "n": 1, "more": [2]})
+    except QueryError as problem:
+        assert "S.x" in str(problem) and not engine.heard()
+        return DEAD
+    return engine.heard()[0].new[0]["x"]
+
+
+def _siddhi(kind: str, value: Any, folder: Path) -> Any:
+    trial = SiddhiTrial(f"define stream S (x {kind}, n int); from S select x insert into T;", "a", 0)
+    return _tried(trial, value)
+
+
+def _cruncher(kind: str, value: Any, folder: Path) -> Any:
+    words = {"string": "str", "float": "float"}
+    text = f"create stream S (x {words.get(kind, kind)}, n int, at ts) time at; create query q as select x from S (partition store last 1) as s where s.$row_status is new;"
+    return _tried(CruncherTrial(text, "a", 0), value)
+
+
+def _tried(trial: SiddhiTrial | CruncherTrial, value: Any) -> Any:
+    try:
+        trial.send("S", {"x": value, "n": 1, "more": [2]})
+    except QueryError as problem:
+        assert "S.x" in str(problem)
+        return DEAD
+    trial.finish()
+    (told,) = trial.heard()
+    return told.insert[0]["x"]
+
+
+TAKERS: dict[str, Callable[[str, Any, Path], Any]] = {
+    "json": _json,
+    "csv": _csv,
+    "the local host": _local,
+    "rollup.Engine": _engine,
+    "rollup try, SiddhiQL": _siddhi,
+    "rollup try, StreamCruncher": _cruncher,
+}
+
+
+@pytest.mark.filterwarnings("ignore::rollup.lang.fitting.UndeclaredField")
+@pytest.mark.parametrize("taker", TAKERS)
+def test_a_value_is_the_same_to_everybody(taker: str, tmp_path: Path) -> None:
+    wrong = list[str]()
+    for kind, given, expected in CASES:
+        if taker == "rollup try, StreamCruncher" and kind == "bool":
+            continue  # its streams have no truths
+        found = TAKERS[taker](kind, given, tmp_path)
+        if repr(found) != repr(expected):
+            wrong.append(f"{given!r} as {kind}: {found!r}, not {expected!r}")
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "expected"),
+    [
+        (datetime(2018, 1, 5, tzinfo=UTC), "long", 1515110400000),
+        (datetime(2018, 1, 5, 0, 0, 0, 999), "long", 1515110400000),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_500), "long", -1),
+        (date(2018, 1, 5), "long", 1515110400000),
+        (np.datetime64("2018-01-05T00:00:00.123456789"), "long", 1515110400123),
+        (np.int64(7), "int", 7),
+        (np.float64(7.5), "long", DEAD),
+        (np.float64(7.0), "long", 7),
+        (np.bool_(True), "bool", True),
+        (datetime(2018, 1, 5, tzinfo=UTC), "double", DEAD),
+    ],
+)
+def test_a_value_of_a_program_is_read_as_a_parquet_file_has_it(
+    given: Any, kind: str, expected: Any, tmp_path: Path
+) -> None:
+    column = pa.array([given]) if not isinstance(given, np.datetime64) else pa.array(np.array([given]))
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": column, "n": [1]}), file)
+    takers: list[Callable[[str, Any, Path], Any]] = [_local, _engine, _siddhi]
+    found = [take(kind, given, tmp_path) for take in takers]
+    engine = Engine(columns=1)
+    engine.deploy(f"create schema S(x {kind.replace('bool', 'boolean')}, n int); @name('q') select x from S;")
+    try:
+        engine.send("S", pq.read_table(file))
+        found.append(engine.heard()[0].new[0]["x"])
+    except QueryError:
+        found.append(DEAD)
+    assert found == [expected] * 4
+    assert _of_source(kind, {"kind": "parquet", "path": str(tmp_path)}, file) == expected
+
+
+def test_a_field_that_is_not_declared_is_not_read_and_said_once() -> None:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        engine, trial = (
+            Engine(),
+            SiddhiTrial("define stream Seen2 (speed int); from Seen2 select speed insert into O;", "a", 0),
+        )
+        engine.deploy("create schema Seen1(speed int); @name('q') select speed from Seen1;")
+        for number in range(3):
+            engine.send("Seen1", {"speed": number, "spede": 5, "user": "u"})
+            trial.send("Seen2", {"speed": number, "user": "u"})
+        engine.send("Seen1", pa.table({"speed": [7], "user": ["u"]}))
+    assert [row["speed"] for each in engine.heard() for row in each.new] == [0, 1, 2, 7]
+    assert [row["speed"] for each in trial.heard() for row in each.insert] == [0, 1, 2]
+    assert {each.category for each in said} == {UndeclaredField}
+    assert [str(each.message) for each in said] == [
+        "`Seen1` declares no `spede`, which is not read: did you mean `speed`?",
+        "`Seen1` declares no `user`, which is not read: declared are speed",
+        "`Seen2` declares no `user`, which is not read: declared are speed",
+    ]
+
+
+ISO, NANOSECONDS, FAR = "2018-01-05T01:00:00+01:00", 1515110400000000000, 4102444800000
+APP = "define aggregation A from S select count() as n aggregate by ts every sec, min;"
+
+
+@pytest.mark.parametrize("kind", ["string", "long"])
+def test_a_time_is_the_same_to_everybody(kind: str, tmp_path: Path) -> None:
+    """Text in ISO form, a time that cannot be, and one too far ahead: what a job says of each, the others say."""
+    good: Any = ISO if kind == "string" else 1515110400000
+    far: Any = "2100-01-01T00:00:00Z" if kind == "string" else FAR
+    wrong = {"noon": "the time is no timestamp"} if kind == "string" else {NANOSECONDS: "probably in nanoseconds"}
+    wrong |= {None: "the time is null", far: "the time lies further ahead than `[late] ahead` allows"}
+    stream = f"define stream S (x int, ts {kind});"
+
+    host = LocalHost(compile_app(stream + APP), ahead=86_400_000)
+    host.send("S", [(1, good), *((2, given) for given in wrong)])
+    assert len(host.dead) == len(wrong)
+    assert all(reason in " ".join(row["reason"] for row in host.dead) for reason in wrong.values())
+    asked = "from A within '2018-01-05' per 'seconds' select AGG_TIMESTAMP, n"
+    assert host.query(asked).to_pylist() == [{"AGG_TIMESTAMP": 1515110400000, "n": 1}]
+
+    engine = Engine()
+    engine.deploy(f"create schema S(x int, ts {kind}); @name('q') select x, current_timestamp() as now from S;")
+    for given, reason in wrong.items():
+        with pytest.raises(QueryError, match="instants|" + reason.replace("[", r"\[")):
+            engine.send("S", {"x": 2, "ts": given}, at="ts")
+    engine.send("S", {"x": 1, "ts": good}, at="ts")
+    with pytest.raises(QueryError, match="further ahead"):
+        engine.send("S", [{"x": 3, "ts": good}, {"x": 4, "ts": far}], at="ts")
+    assert [row for each in engine.heard() for row in each.new] == [
+        {"x": x, "now": 1515110400000} for x in (1, 3)
+    ]  # what came before the event that is refused was taken
+    loose = Engine(ahead="any")
+    loose.deploy(f"create schema S(x int, ts {kind}); @name('q') select x from S;")
+    loose.send("S", {"x": 1, "ts": far}, at="ts")
+    assert loose.now == FAR
+
+    for name, text in (("a.siddhi", stream + "from S select x insert into O;"), ("b.siddhi", stream + APP + "from S select x insert into O;")):  # fmt: skip
+        lines: list[object] = [{"x": 1, "ts": good}, *({"x": 2, "ts": given} for given in wrong)]
+        printed, said, code = tried(tmp_path, name, text, lines, "--stream", "S", "--time", "ts")
+        assert printed == [{"statement": "O", "at": 1515110400000, "insert": [{"x": 1}]}]
+        assert code == 1 and all(reason in said for reason in wrong.values())
+
+
+def test_instants_may_be_a_column_of_a_frame_or_of_arrow() -> None:
+    import pandas as pd
+
+    engine = Engine()
+    engine.deploy("create schema S(x int); @name('q') select x from S;")
+    frame = pd.DataFrame({"x": [1, 2], "ms": [5, 9]})
+    engine.send("S", frame[["x"]], at=frame["ms"])
+    engine.send("S", pa.table({"x": [3]}), at=pa.array([11]))
+    engine.send("S", pa.table({"x": [4]}), at=pa.chunked_array([[12]]))
+    assert engine.now == 12 and len(engine.heard()) == 4
