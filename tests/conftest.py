@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from zoneinfo import reset_tzpath
 
 import pytest
 
@@ -25,6 +26,7 @@ _schemas = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """The outcomes of the conformance cases are collected here, since only this file is read in every process."""
+    reset_tzpath([])  # what tests expect comes from the pinned package of zones, as what they get
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start would compile every module anew
     config.pluginmanager.register(Collector())
 

@@ -10,7 +10,8 @@ stayed as it was planned]. So a mark of before, from a backup, is not taken for 
 The input is the offsets that follow, or the names of files by batch: `files` of [batch, names] for the newest; it says
 nothing of the batches up to `since`. `ahead` is what it holds of batches that will be planned anew.
 
-`newest` is the time that events of the last batch were measured against, where that was ahead of the clock.
+`newest` is the time that events of the last batch were measured against, where that was ahead of the clock; `zones` the
+version of the database of zones by which its buckets were cut.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rollup.checkpoint.inputs import FILES, OFFSETS, Input, joined, names, together
+from rollup.core import zones
 
 Mark = Mapping[str, Any]
 Plans = Sequence[Sequence[Any]]
@@ -75,11 +77,18 @@ def after(mark: Mark | None, query: str, batch: int, following: int, held: Input
 
 
 def measured(mark: Mark, newest: int) -> Mark:
-    """A mark with the time that the events of its last batch were measured against."""
+    """A mark with what its last batch was measured by: a time for its events, and the database of zones."""
     return {
         **{name: value for name, value in mark.items() if name != "newest"},
         **({"newest": newest} if newest else {}),
+        "zones": zones.VERSION,
     }
+
+
+def other_zones(mark: Mark | None) -> str | None:
+    """The version of the database of zones that a mark is of, where that is another one than this program's."""
+    version = None if mark is None else mark.get("zones")
+    return None if version == zones.VERSION else version
 
 
 def none(query: str, batch: int) -> Mark:

@@ -1,7 +1,7 @@
 """Bucket arithmetic in SQL (DuckDB): what `rollup.core.calendar` says in Python, over columns.
 
-Instants are BIGINT milliseconds since the epoch. A zone is either a literal known when the plan is made (then only the
-branch it needs is printed) or a column of normal zone names.
+Instants are BIGINT milliseconds since the epoch. A zone is either a literal known when the plan is made or a column of
+normal zone names. SQL alone cuts by an offset that the plan knows; every other zone is one of `rollup.core.local_columns`.
 """
 
 from __future__ import annotations
@@ -34,39 +34,17 @@ def build(sql: str, **parts: exp.Expr | int) -> exp.Expr:
     )
 
 
-_OFFSET = (
-    "CASE WHEN LEFT(:z, 1) = '-' THEN -1 ELSE 1 END"
-    " * (CAST(SUBSTR(:z, 2, 2) AS BIGINT) * 3600000 + CAST(SUBSTR(:z, 5, 2) AS BIGINT) * 60000)"
-)
-_NAMED_LOCAL = "EPOCH_MS(TIMEZONE(:z, TIMEZONE('UTC', MAKE_TIMESTAMP(:t * 1000))))"
-_LATER = "EPOCH_MS(TIMEZONE(:z, MAKE_TIMESTAMP(:t * 1000)))"
-# What is repeated when summer time ends (an hour, on Lord Howe half of one) has two instants; the first is meant.
-_EARLIER = " ".join(
-    f"WHEN {_NAMED_LOCAL.replace(':t', f'({_LATER} - {shift})')} = :t THEN {_LATER} - {shift}"
-    for shift in (3600000, 1800000)
-)
-_NAMED_INSTANT = f"CASE {_EARLIER} ELSE {_LATER} END"
-_FIXED = "LEFT(:z, 1) IN ('+', '-')"
-
-
-def local(instant: exp.Expr, zone: exp.Expr) -> exp.Expr:
-    """Milliseconds of the wall clock in a zone at an instant."""
-    if isinstance(zone, exp.Literal):
-        shift = offset_ms(zone.name)
-        if shift is not None:
-            return build(":t + :o", t=instant, o=shift) if shift else instant.copy()
-        return build(_NAMED_LOCAL, t=instant, z=zone)
-    return build(f"CASE WHEN {_FIXED} THEN :t + ({_OFFSET}) ELSE {_NAMED_LOCAL} END", t=instant, z=zone)
+def _shift(zone: exp.Expr) -> int | None:
+    """The offset of a zone that is known when the plan is made and has always the same one."""
+    return offset_ms(zone.name) if isinstance(zone, exp.Literal) else None
 
 
 def instant(wall: exp.Expr, zone: exp.Expr) -> exp.Expr:
     """The instant at which the clocks of a zone show `wall` milliseconds."""
-    if isinstance(zone, exp.Literal):
-        shift = offset_ms(zone.name)
-        if shift is not None:
-            return build(":t - :o", t=wall, o=shift) if shift else wall.copy()
-        return build(_NAMED_INSTANT, t=wall, z=zone)
-    return build(f"CASE WHEN {_FIXED} THEN :t - ({_OFFSET}) ELSE {_NAMED_INSTANT} END", t=wall, z=zone)
+    shift = _shift(zone)
+    if shift is not None:
+        return build(":t - :o", t=wall, o=shift) if shift else wall.copy()
+    return build("ZONE_INSTANT(:t, :z)", t=wall, z=zone)
 
 
 _BEFORE_ALL = 86_400_000 * 1_000_000
@@ -76,24 +54,26 @@ and a second one to make up for it is a tenth of what folding costs."""
 
 def start(time: exp.Expr, level: Duration, zone: exp.Expr | None = None) -> exp.Expr:
     """Start of the bucket of `level` that holds an instant, cut in `zone` (GMT when left out)."""
-    where = zone if zone is not None else exp.Literal.string(GMT)
-    width = level.width_ms
-    if level is Duration.SECONDS:
-        where = exp.Literal.string(GMT)
+    where = zone if zone is not None and level is not Duration.SECONDS else exp.Literal.string(GMT)
+    shift, width = _shift(where), level.width_ms
+    if shift is None:
+        return build("ZONE_START(:t, :z, :n)", t=time, z=where, n=int(level))
+    local = build(":t + :o", t=time, o=shift) if shift else time
     if width is not None:
-        return build(":t - (:l + :d) % :w", t=time, l=local(time, where), w=width, d=_BEFORE_ALL)
-    wall = build(f"EPOCH_MS(DATE_TRUNC('{level.unit}', MAKE_TIMESTAMP(:l * 1000)))", l=local(time, where))
-    return instant(wall, where)
+        return build(":t - (:l + :d) % :w", t=time, l=local, w=width, d=_BEFORE_ALL)
+    return instant(build(f"EPOCH_MS(DATE_TRUNC('{level.unit}', MAKE_TIMESTAMP(:l * 1000)))", l=local), where)
 
 
 def end(begin: exp.Expr, level: Duration, zone: exp.Expr | None = None, count: int = 1) -> exp.Expr:
     """End of the bucket that starts at `begin`, or of the `count` buckets from there on."""
     where = zone if zone is not None else exp.Literal.string(GMT)
-    width = level.width_ms
+    shift, width = _shift(where), level.width_ms
     if width is not None:
         return build(":t + :w", t=begin, w=width * count)
+    if shift is None:
+        return build("ZONE_END(:t, :z, :n, :c)", t=begin, z=where, n=int(level), c=count)
     wall = build(
         f"EPOCH_MS(DATE_TRUNC('{level.unit}', MAKE_TIMESTAMP(:l * 1000)) + INTERVAL '{count}' {level.unit.upper()})",
-        l=local(begin, where),
+        l=build(":t + :o", t=begin, o=shift) if shift else begin,
     )
     return instant(wall, where)

@@ -14,6 +14,7 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.core import local_columns
 from rollup.core.dialects import to_sql
 
 
@@ -31,6 +32,7 @@ class ColumnEngine:
         self._database.execute("SET preserve_insertion_order = true; SET parquet_metadata_cache = true")
         if threads is not None:
             self._database.execute(f"SET threads = {threads}")
+        local_columns.register(self._database)
         self._own = threading.local()
         self._lock = threading.Lock()
         self._sketches = False

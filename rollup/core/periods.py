@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
 
@@ -226,11 +226,14 @@ def said_range(text: str, zone_name: str, now: int) -> tuple[int, int]:
     assert match is not None
     day, which, unit, count, units = (part.lower() if part else None for part in match.groups())
     if count and units:
+        if units in _CLOCK:
+            return now - int(count) * _CLOCK[units], now + 1
         import pendulum
 
         length = {"quarter": {"months": 3 * int(count)}}.get(units, {f"{units}s": int(count)})
-        begun = pendulum.instance(to_local(now, zone_name)).subtract(**length)
-        return begun.int_timestamp * 1000 + begun.microsecond // 1000, now + 1
+        wall = pendulum.instance(to_local(now, zone_name).replace(tzinfo=UTC)).subtract(**length)
+        begun = datetime(1970, 1, 1, tzinfo=zone(zone_name)) + timedelta(seconds=wall.timestamp())
+        return to_instant(begun), now + 1
     period = Period.parse(unit or "day")
     before = now - 2 * 366 * _DAY if period.unit in (*_MONTHS, "week") else now - 3 * _DAY
     edges = [*period.edges(before, now + 1, zone_name)]

@@ -227,8 +227,8 @@ print({row["AGG_TIMESTAMP"]: row["total"] for row in found.to_pylist()})
 
 
 def test_another_zone_database_of_the_machine_moves_no_bucket(tmp_path: Path) -> None:
-    """Rows keep their bucket start as an instant, and buckets are cut by the zones that the column engine brings with it:
-    an update of the machine's between two batches changes nothing.
+    """Buckets and bounds are cut by the pinned package of zones: an update of the machine's between two batches changes
+    nothing.
 
     The other database is a folder in which Paris keeps the time of Tokyo.
     """

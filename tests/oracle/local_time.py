@@ -72,7 +72,9 @@ def floor_date(instant: int, level: int, name: str) -> date:
 def start(instant: int, level: int, name: str) -> int:
     """Start of the bucket that holds an instant."""
     if level >= DAY:
-        return first_instant(floor_date(instant, level, name), name)
+        begin = first_instant(floor_date(instant, level, name), name)
+        after = later(begin, level, name, 1)  # where clocks go back over midnight, the new day goes on
+        return after if after <= instant else begin
     shift = local(instant, name).utcoffset() // _MS  # type: ignore[operator]
     return (instant + shift) // WIDTHS[level] * WIDTHS[level] - shift
 

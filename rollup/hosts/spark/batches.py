@@ -30,7 +30,7 @@ from rollup.hosts.reporting.report import BatchReport
 from rollup.hosts.reporting.unreported import Unreported
 from rollup.hosts.spark.collecting import Asked, Collected, Tasks
 from rollup.hosts.spark.log_sums import LogSums
-from rollup.hosts.spark.ownership import say_lost
+from rollup.hosts.spark.ownership import say_lost, say_zones
 from rollup.hosts.spark.placement import shift
 from rollup.hosts.spark.sharing import Given, Places, batch_of
 from rollup.hosts.spark.statements import JobStatements
@@ -279,6 +279,7 @@ class Batches:
             return [each.partials() for each in self._tasks.results(batch.given, spec) if each.kind is Kind.PARTIALS]
 
         partials = [shift(table, base) for table in results.partials.get(name, [])]
+        say_zones(pipeline, stream)
         mark = after(pipeline.source.get(stream), batch.query, batch.number, following, held, self.plans[stream])
         mark = measured(mark, batch.newest)
         untouched = self._untouched(pipeline.source, lambda other: bool(self._fed(other, [pipeline])))

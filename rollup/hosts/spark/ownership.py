@@ -12,9 +12,11 @@ import pyarrow as pa
 import structlog
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.marks import lost
+from rollup.checkpoint.marks import lost, other_zones
 from rollup.checkpoint.records import replace_durably
 from rollup.conf import Conf
+from rollup.core import zones
+from rollup.core.calendar import offset_ms
 from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
@@ -280,6 +282,21 @@ def _going_back_too(pipeline: Pipeline, stream: str, ours: Mapping[str, Any]) ->
         if mark is not None and mark["query"] == ours["query"] and mark["batch"] <= ours["batch"]:
             return f"`rollup recover CONF --aggregation {name} --to-commit {number}` takes it back too, and nothing is lost"
     return f"bring the statements back, or {name} to a backup of that time"
+
+
+def say_zones(pipeline: Pipeline, stream: str) -> None:
+    """Say that from a batch on buckets are cut by another database of zones than those before it, where there is a zone."""
+    version, aggregation = other_zones(pipeline.source.get(stream)), pipeline.aggregation
+    if version is None or (not aggregation.own_zones and offset_ms(aggregation.zone) is not None):
+        return
+    structlog.get_logger("rollup").warning(
+        "buckets are cut by another version of the time zone database than before; those stored stay as they are "
+        "(where the rules of the zone changed, `rollup replay` cuts them anew)",
+        aggregation=aggregation.name,
+        zone="of each text" if aggregation.own_zones else aggregation.zone,
+        before=version,
+        now=zones.VERSION,
+    )
 
 
 def say_lost(pipeline: Pipeline, stream: str) -> None:
