@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import structlog
 
 from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError
 from rollup.engine.columns.running.placing import Placed
+from rollup.engine.rows.patterns.matcher import TURNS
 from rollup.engine.state import State
 from rollup.lang.epl.reader import read_module
 from rollup.lang.epl.tree import statements as sm
@@ -23,13 +23,13 @@ from rollup.live import Engine, Heard
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.statements.component import Described, Event, Key, Names, Refused, Streams, Taken
-from rollup.statements.rows import Emitted, Live, caused
+from rollup.statements.rows import Emitted, Live, caused, say_hurried
 from rollup.statements.values import comparable, schema_of, stores_of, stream_with, table_of, wrapped_row
 
 _TYPES = {Type.BOOL: "boolean", Type.OBJECT: "object"}
 """EPL's words for the types of attributes, where they are not SiddhiQL's."""
-_SILENCE, _DUE = 7 * 86_400_000, 20_000
-"""In a silence that is longer (ms), so many instants at which something is due are gone through, each by itself."""
+_SILENCE = 7 * 86_400_000
+"""In a silence that is longer (ms), TURNS instants at which something is due are gone through, each by itself."""
 _MODULE = "statements"
 """Begins the names of the statements that have none."""
 _OUT = "what goes into "
@@ -150,14 +150,8 @@ class EplBlock(Live[Engine]):
     def _passed(self, running: Engine, event: Event) -> Iterable[Emitted]:
         """What is due in a silence before an event. How much of it is told has an end, which is said."""
         began = running.now
-        if not running.advance_at_most(event.at, _DUE):
-            structlog.get_logger("rollup").warning(
-                f"a silence, or an event ahead of all others, has {_DUE:,} instants and more at which statements are due: "
-                "what is due behind these is done once, at its end",
-                statements=self._section.file or f"the block at line {self._section.line}",
-                begin=began,
-                end=event.at,
-            )
+        if not running.advance_at_most(event.at, TURNS):
+            say_hurried(self._section.file or f"the block at line {self._section.line}", began, event.at)
         return self._emitted(running.heard())
 
     def _emitted(self, heard: Iterable[Heard]) -> Iterable[Emitted]:

@@ -6,8 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
+import structlog
+
 from rollup.core.errors import QueryError
 from rollup.core.garbage import AT_A_TIME, uncollected
+from rollup.engine.rows.patterns.matcher import TURNS
 from rollup.engine.state import State, taking_up
 from rollup.statements.component import Event, Refused, Streams, Taken
 
@@ -20,6 +23,17 @@ Emitted = tuple[int, str, tuple[Any, ...]]
 def caused(event: Event, emitted: Iterable[Emitted]) -> list[Event]:
     """What an event has brought, as events behind it."""
     return [Event((*event.key, place), at, stream, values) for place, (at, stream, values) in enumerate(emitted)]
+
+
+def say_hurried(statements: str, begin: int, end: int) -> None:
+    """Say that of a jump of the clock not everything was gone through."""
+    structlog.get_logger("rollup").warning(
+        f"a silence, or an event ahead of all others, has {TURNS:,} instants and more at which statements are due: "
+        "what is due behind these is done once, at its end",
+        statements=statements,
+        begin=begin,
+        end=end,
+    )
 
 
 class Live(ABC, Generic[Running]):

@@ -18,7 +18,7 @@ from rollup.lang.siddhi.statements.reader import read_app
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.statements.component import Described, Event, Names, Streams
-from rollup.statements.rows import Emitted, OnRows
+from rollup.statements.rows import Emitted, OnRows, say_hurried
 from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
 
 
@@ -82,8 +82,10 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         return running.snapshot()
 
     def move(self, running: SiddhiApp, to: int) -> None:
-        if to > running.now:
+        if to > (began := running.now):
             running.jump(to)
+            if running.hurried:
+                say_hurried("SiddhiQL", began, to)
 
     def send(self, running: SiddhiApp, event: Event) -> None:
         running.send(event.stream, [event.values], event.at)

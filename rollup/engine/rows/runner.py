@@ -24,12 +24,13 @@ CAUSED = 100_000
 
 
 class Clock:
-    """The engine's time, one for all."""
+    """The engine's time, one for all. `hurried`: a jump had more to do than is done of one; whoever asks takes it back."""
 
-    __slots__ = ("now",)
+    __slots__ = ("hurried", "now")
 
     def __init__(self, now: int = 0) -> None:
         self.now = now
+        self.hurried = False
 
 
 class Environment:

@@ -19,7 +19,7 @@ from rollup.engine.rows.deliveries.tables import Change, Table
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import Packer, State, Unpacker
-from rollup.engine.timers import Order, Phase
+from rollup.engine.timers import Order, Phase, edge
 from rollup.engine.types import RowType
 
 
@@ -184,10 +184,11 @@ class Trigger:
 
     def fire(self, phase: Phase, now: int) -> None:
         """A tick is due; those that a jump of the clock has passed over are one."""
-        while self._due is not None and self._due <= now:
-            self._due = self._after(self._due if isinstance(self._every, int) else now)
+        due = self._due
+        if due is not None and due <= now:
+            due = self._after(now) if isinstance(self._every, Crontab) else edge(due, self._every or 1, now)
         self._tick(now)
-        self.restore(self._due)
+        self.restore(due)
 
     def _after(self, instant: int) -> int:
         """The tick after that instant."""

@@ -10,6 +10,7 @@ from rollup.engine.expressions import Expr, Slot, walk
 from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.selecting import Selected
 from rollup.engine.rows.runner import Runner
+from rollup.engine.timers import edge
 
 Mode = Literal["all", "first", "last", "snapshot"]
 Leave = Callable[[list[Selected]], None]
@@ -92,8 +93,8 @@ class Rates:
 
     def fire(self, now: int) -> None:
         """An edge of the raster."""
-        while self._edge <= now:
-            self._edge += self._spec.span or 1
+        if self._edge <= now:
+            self._edge = edge(self._edge, self._spec.span or 1, now)
         rows, self._waiting = (self._picked() if self._waiting else []), []
         if rows:
             self._leave(rows)
@@ -175,8 +176,8 @@ class Snapshots:
 
     def fire(self, now: int) -> None:
         """An edge of the raster."""
-        while self._edge <= now:
-            self._edge += self._spec.span or 1
+        if self._edge <= now:
+            self._edge = edge(self._edge, self._spec.span or 1, now)
         rows = self._shown()
         if rows:
             self._leave(rows)

@@ -29,6 +29,9 @@ from rollup.engine.rows.patterns.waiting import Waiting
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.timers import Order, Phase
 
+TURNS = 20_000
+"""So many times at most alarms follow one another in a jump of the clock; what is due behind these is due once, at its end."""
+
 
 class Matcher:
     """Runs a pattern; `deliver` gets the matches of an event or an instant, oldest partial match first.
@@ -75,6 +78,8 @@ class Matcher:
         self._waits = any(isinstance(node, AbsentNode | SilenceNode) for node in self._nodes)
         """Whether a silence may come of the clock alone, so that what is too old must be gone by then."""
         self._instant: int | None = None
+        self._turned, self._turns = -1, 0
+        """How often alarms were due as the clock stood where it stands."""
         self._row_time: int | None = None
         self._counting: int | None = None
         self._begins: int | None = None
@@ -172,8 +177,12 @@ class Matcher:
         for heap in (self._alarms, self._ages) if self._waits else (self._alarms,):
             while heap and heap[0][0] <= now:
                 due.append((*heapq.heappop(heap), heap is self._ages))
+        self._turns = self._turns + 1 if self._turned == now else 0
+        self._turned = now
+        if hurries := self._turns >= TURNS:
+            self._clock.hurried = True
         for at, number, expires in sorted(due):
-            self._instant = at
+            self._instant = now if hurries else at
             state = self._states.get(number)
             if state is not None and not state.dead:
                 state.fail() if expires else state.due()

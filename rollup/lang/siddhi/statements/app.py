@@ -89,8 +89,15 @@ class SiddhiApp:
         self._ended(lambda: self._app.runner.advance_span(to))
 
     def jump(self, to: int) -> None:
-        """The clock goes to `to`, in ms, at once, as an event of that time moves it: what is due fires late."""
+        """The clock goes to `to`, in ms, at once, as an event of that time moves it: what is due fires late. See `hurried`."""
         self._ended(lambda: self._app.advance(to))
+
+    @property
+    def hurried(self) -> bool:
+        """Whether a jump since the last question had more silences to end than are ended of one: the rest ended at once."""
+        clock = self._app.runner.environment.clock
+        clock.hurried, found = False, clock.hurried
+        return found
 
     def _ended(self, work: Callable[[], object]) -> None:
         """Work that ends. Raises QueryError where queries feed each other and none of them stops."""
