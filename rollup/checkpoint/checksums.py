@@ -1,7 +1,7 @@
 """Files of ours carry a checksum that is verified when they are read, so that a damaged one is never taken for data.
 
 A JSON file has it as its last key, over all the bytes before; a file of rows has it in its name, which the commit
-record gives. Files from before there were checksums are read as they are.
+record gives, or for a data file the log of its table. Files from before there were checksums are read as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 _CHECKSUM = "checksum"
 _END = re.compile(rb', "checksum": "([0-9a-f]{8})"\}\s*\Z')
-_NAME = re.compile(r"-c([0-9a-f]{8})-[0-9]+\.arrow\Z")
+_NAME = re.compile(r"-c([0-9a-f]{8})(?:-[0-9]+\.arrow|\.parquet)\Z")
 _CHUNK = 1 << 20
 
 
@@ -49,14 +49,21 @@ def unsealed(content: bytes, known: Collection[str]) -> dict[str, Any]:
     return found
 
 
-def named(name: str, content: bytes) -> str:
-    """The name of a file of rows (`…-<number>.arrow`) with the checksum of its content.
+def named(name: str, content: bytes | memoryview) -> str:
+    """The name of a file of rows (`…-<number>.arrow`, `….parquet`) with the checksum of its content.
 
     >>> named("open-DAYS-000000000012.arrow", b"rows")
     'open-DAYS-c0a8bf4a1-000000000012.arrow'
+    >>> named("part-7.parquet", b"rows")
+    'part-7-c0a8bf4a1.parquet'
     """
-    start, _, number = name.rpartition("-")
-    return f"{start}-c{zlib.crc32(content):08x}-{number}"
+    start, sign, end = name.rpartition("." if name.endswith(".parquet") else "-")
+    return f"{start}-c{zlib.crc32(content):08x}{sign}{end}"
+
+
+def says_its_sum(name: str) -> bool:
+    """Whether the name of a file of rows has a checksum."""
+    return _NAME.search(name) is not None
 
 
 def verified(path: Path) -> bool:

@@ -43,7 +43,7 @@ def home(tables: Path, name: str) -> Path:
 
 @dataclass(frozen=True)
 class Record:
-    """What one commit made visible."""
+    """What one commit made visible; `sums` has for each table a digest of what its log lists at the version."""
 
     number: int
     versions: Mapping[str, int]
@@ -51,6 +51,7 @@ class Record:
     clocks: Mapping[str, int | None]
     resume: int | None = None
     source: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    sums: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def files(self, name: str) -> list[str]:
         """The files of a table's open rows: one, or one a shard."""

@@ -7,6 +7,8 @@ import os
 import re
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_FRAMES = re.compile(r"\n\s+0: <?[\w:]+>?\n.*", re.DOTALL)
+"""Where a library says which of its functions called which."""
 _SYSTEM = re.compile(r'^Error: Os \{.*message: "(.*)" \}$', re.MULTILINE)
 
 
@@ -46,7 +48,10 @@ def _plain(message: str) -> str:
 
     >>> _plain("cannot open t: a file system\\n  \\x1b[31m↳\\x1b[0m no space\\n")
     'cannot open t: a file system: no space'
+    >>> _plain("cannot open t: Json error\\n   0: <unknown>\\n   1: start_thread\\n")
+    'cannot open t: Json error'
     """
+    message = _FRAMES.sub("", message)
     if "\x1b" not in message and not _SYSTEM.search(message):
         return message
     lines = (_COLOUR.sub("", line).replace("\x1b", "").strip(" ↳") for line in _SYSTEM.sub(r"\1", message).splitlines())

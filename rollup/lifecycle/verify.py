@@ -1,4 +1,8 @@
-"""Whether tables are what they should be: every level against the next finer one, the finest against raw events."""
+"""Whether tables are what they should be: files as they were written, every level against the next finer one, the finest
+against raw events.
+
+Where two levels differ, the finer one is believed only when its files are known to be as they were written.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +33,18 @@ class Verifier(Pinned):
     def levels(self, span: Span | None = None) -> Iterator[Difference]:
         """Where a level is not the merge of the next finer one, for buckets that touch the range (all when None).
 
-        Buckets whose finer rows retention has removed cannot be checked and are passed over.
+        Buckets whose finer rows retention has removed cannot be checked and are passed over, and so are those beside
+        damaged files.
         """
         levels = self.aggregation.levels
-        spans = None if span is None else self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
+        spans = (
+            None if span is None else self._rebuilder.spans(span, self._rebuilder.zoned(self.aggregation.root, span))
+        )
         for finer, level in pairwise(levels):
             for window in self._windows(finer, level, None if spans is None else spans[level]):
-                yield from self._level(finer, level, window)
+                near = window[0] - WIDEST[level], window[1] + WIDEST[level]
+                if self.whole(finer, near) and self.whole(level, near):
+                    yield from self._level(finer, level, window)
 
     def raw(self, source: RawSource, span: Span | None, true_buckets: bool) -> Iterator[Difference]:
         """Where the levels are not what the raw events give, in the range (everything when None).
@@ -48,7 +57,7 @@ class Verifier(Pinned):
             return
         spans = dict.fromkeys(self.aggregation.levels, everything)
         if span is not None:
-            spans = self._rebuilder.spans(span, self.snapshot.rows(self.aggregation.root, *span))
+            spans = self._rebuilder.spans(span, self._rebuilder.zoned(self.aggregation.root, span))
         found = rerun(source, self.engine, source.pieces(self.snapshot.loaded().source), spans)
         for level in self.aggregation.levels:
             low, high = spans[level]
@@ -56,14 +65,34 @@ class Verifier(Pinned):
             expected = [within(table, low, high) for table in (found.closed[level], found.state.open[level])]
             yield from self.comparison.differences(level, self.stored(level, (low, high)), expected)
 
+    def wrong(self, differences: list[Difference]) -> dict[Duration, Span]:
+        """By level, the range in which a finer level can put it right: buckets that differ, and those of damaged files."""
+        found: dict[Duration, Span] = {}
+        ends = [(d.level, d.start, bucket_end(d.start, d.level, d.zone)) for d in differences]
+        ends += [(one.level, one.low, one.high + 1) for one in self.damaged if one.level is not None]
+        for level, start, end in ends:
+            known = found.get(level, (start, end))
+            found[level] = min(known[0], start), max(known[1], end)
+        found.pop(self.aggregation.root, None)
+        return found
+
     def repair(self, differences: list[Difference]) -> Rebuilt:
-        """The levels above the lowest wrong one's children, put together anew over all buckets that differ."""
-        wrong = min(difference.level for difference in differences)
-        levels = self.aggregation.levels
-        finer = levels[levels.index(wrong) - 1]
-        start = min(difference.start for difference in differences)
-        end = max(bucket_end(difference.start, difference.level, difference.zone) for difference in differences)
-        return self._rebuilder.repair(finer, (start, end))
+        """The levels above the lowest wrong one's children, put together anew over all buckets that are wrong.
+
+        Raises StoreError unless the files of those children are known to be as they were written.
+        """
+        found, levels = self.wrong(differences), self.aggregation.levels
+        finer = levels[levels.index(min(found)) - 1]
+        span = min(start for start, _ in found.values()), max(end for _, end in found.values())
+        filed, whole = self.snapshot.in_files, self._rebuilder.spans(span, self._rebuilder.zoned(finer, span), finer)
+        low, high = (pick(end) for pick, end in zip((min, max), zip(*whole.values(), strict=True), strict=True))
+        if filed is not None and (unproven := filed.unproven(finer, low, high)):
+            raise StoreError(
+                f"{len(unproven)} files of {self.aggregation.table(finer)}, such as {unproven[0]}, have no checksum: which of "
+                f"the {finer.plural} and what is above them is wrong is not known",
+                hint="`rollup verify CONF --raw` compares with the raw events, `rollup replay` computes the range again",
+            )
+        return self._rebuilder.repair(finer, span)
 
     def changes(self, rebuilt: Rebuilt) -> Iterator[Difference]:
         """What a rebuild would change; `stored` is what there is, `expected` what it would become."""

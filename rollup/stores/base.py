@@ -75,6 +75,21 @@ class Size:
 
 
 @dataclass(frozen=True)
+class Damaged:
+    """A data file that is not what was written: its table, level (None: late events), and first and last bucket."""
+
+    table: str
+    level: Duration | None
+    file: str
+    low: int
+    high: int
+
+    def touches(self, span: tuple[int, int]) -> bool:
+        """Whether a range can have rows of it."""
+        return self.low < span[1] and span[0] <= self.high
+
+
+@dataclass(frozen=True)
 class Loaded:
     """The newest commit of a store."""
 
@@ -170,6 +185,14 @@ class FiledSnapshot(Snapshot, Protocol):
 
     def all_files(self) -> list[str]:
         """The data files of every level."""
+        ...
+
+    def damaged(self) -> list[Damaged]:
+        """The data files of every table whose checksums are others."""
+        ...
+
+    def unproven(self, level: Duration, start: int, end: int) -> list[str]:
+        """The data files of a level that can hold rows of a range and have no checksum: nothing says they are whole."""
         ...
 
     def inlined(self, ask: Ask, tables: dict[str, pa.Table]) -> str:

@@ -1,6 +1,6 @@
 """A harness that kills jobs: random apps of two to four aggregations, random moments, and other disturbances.
 
-`python -m tests.job.kills FOLDER --kills 100 --seed 1 [--postgres] [--spark] [--shards] [--retention]` prints one JSON line a round: an app, how
+`python -m tests.job.kills FOLDER --kills 100 --seed 1 [--postgres] [--spark] [--shards] [--retention] [--statements]` prints one JSON line a round: an app, how
 often it was killed, and whether in the end its tables, open rows, late events and dead letters are those of a run that nothing
 interrupted. Beside plain kills: a lock that makes one aggregation's commits wait in PostgreSQL, one aggregation of a
 Delta store taken back some commits. With `--spark` it is `rollup run`, killed with its JVM; without, the same job in a
@@ -17,6 +17,7 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import sys
 import time
 import traceback
@@ -29,7 +30,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 import psycopg2
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
+import rollup
 from rollup.checkpoint.records import RecordFolder
 from tests.job.jobs import Job, answers
 
@@ -51,6 +55,29 @@ PURGED = (
     " aggregate by ts every sec, min, hour;"
 )
 """Which of its seconds are gone is a matter of when somebody looked; all others must be there, and all minutes."""
+STATEMENTS = """
+define stream Counts (k string, c long);
+define stream Falls (k string, a long, b long);
+define stream Newest (k string, n long, s double);
+define window Last (k string, n long) length(7);
+from S select k, count() as c group by k insert into Counts;
+from every a=S[v > 3.0] -> b=S[k == a.k and v < 0.5] within 5 sec select a.k as k, a.n as a, b.n as b insert into Falls;
+from S#window.lengthBatch(50) select k, n, sum(v) as s group by k insert into Newest;
+from S select k, n insert into Last;
+"""
+SINKS = """
+[sinks.Counts]
+kind = "delta"
+path = "counts"
+[sinks.Falls]
+kind = "files"
+path = "falls"
+[sinks.Newest]
+kind = "postgres"
+url = "{url}"
+table = "{table}"
+"""
+"""Where statements go: a table of Delta, files, a database."""
 BEGIN = 1_600_001_910_000
 FILES, ROWS = 90, 20
 
@@ -66,6 +93,7 @@ class Round:
     files: int = FILES
     shards: bool = False
     retention: bool = False
+    statements: bool = False
     done: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
@@ -76,6 +104,7 @@ class Round:
         texts = [form.format(a=f"A{n}", s=self.moments.choice(self.streams)) for n, form in enumerate(chosen)]
         self.app = "".join(STREAM.format(name=name) for name in self.streams)
         self.app += (MERGED if any("from T" in text for text in texts) else "") + "\n".join(texts)
+        self.app += STATEMENTS if self.statements else ""
         self.names = [f"A{number}" for number in range(len(texts))]
         self.folder.mkdir(parents=True, exist_ok=True)
         for stream in self.streams:
@@ -90,6 +119,7 @@ class Round:
         ]
         more = '[spark]\n"spark.master" = "local[2]"\n"spark.driver.memory" = "1g"'
         more += '\n[cascade]\nhost = "shards"\nshards = 3' if shards else ""
+        more += SINKS.format(url=f"sqlite:///{folder / 'out.db'}", table="newest") if self.statements else ""
         lines = {} if store is None else {"store": store}
         return Job(folder, *sources, app=self.app, streams=self.streams, more=more, **lines)
 
@@ -105,6 +135,17 @@ class Round:
             levels = aggregation.levels[1:] if aggregation.purge is not None else aggregation.levels
             for level in levels:
                 result[f"{name} {level.plural}"] = answers(conf, ", ".join(columns), level.plural, name)
+        if self.statements:
+            counts = DeltaTable(str(found.folder / "counts")).to_pyarrow_table()
+            falls = pq.read_table(found.folder / "falls")
+            with sqlite3.connect(found.folder / "out.db") as database:
+                result["Newest"] = sorted(database.execute("select * from newest").fetchall())
+            for name, table in (
+                ("Counts", counts),
+                ("Falls", falls),
+                ("Last", rollup.query(conf, "select * from Last")),
+            ):
+                result[name] = sorted(map(str, table.to_pylist()))
         return {**result, "letters": [(letter["position"], letter["raw"]) for letter in found.letters()]}
 
     def start(self, found: Job) -> Run:
@@ -139,6 +180,9 @@ class Round:
         if self.url is None and self.moments.random() < 0.2:
             inside(partial(go_back, real, self.moments.choice(self.names), self.moments.random()))
             self.done["back"] += 1
+        if self.statements and self.moments.random() < 0.2 and real.committed():
+            inside(partial(put_together, real))
+            self.done["maintained"] += 1
         began, run = time.time_ns(), self.start(real)
         if self.moments.random() < 0.9:
             self.wait(lambda: run.poll() is not None or progress(real) > began)
@@ -295,6 +339,13 @@ def go_back(found: Job, name: str, how_far: float) -> None:
         recover(conf, conf.program().aggregations[name], to_commit=numbers[int(how_far * len(numbers))])
 
 
+def put_together(found: Job) -> None:
+    """What `rollup maintain` does."""
+    from rollup.cli.lifecycle.maintain import maintain
+
+    maintain(found.path)
+
+
 def progress(found: Job) -> int:
     """When Spark has last noted a batch as done, in ns."""
     newest = 0
@@ -328,6 +379,7 @@ def rounds(
     first: int = 0,
     shards: bool = False,
     retention: bool = False,
+    statements: bool = False,
 ) -> list[dict[str, Any]]:
     """Rounds until there have been so many kills, one JSON line each."""
     found: list[dict[str, Any]] = []
@@ -336,7 +388,7 @@ def rounds(
         place = folder / number
         shutil.rmtree(place, ignore_errors=True)
         url = new_database() if new_database else None
-        one = Round(place, random.Random(number), url, spark, files, shards, retention)
+        one = Round(place, random.Random(number), url, spark, files, shards, retention, statements)
         found.append(one.run(min(a_round, left)))
         print(json.dumps({"seed": number, **found[-1]}), flush=True)
         if not found[-1]["differ"] and not found[-1]["code"]:
@@ -357,11 +409,12 @@ def main() -> None:
     parser.add_argument("--spark", action="store_true")
     parser.add_argument("--shards", action="store_true", help="The job that is killed steps in shards.")
     parser.add_argument("--retention", action="store_true", help="One more aggregation, whose seconds are removed.")
+    parser.add_argument("--statements", action="store_true", help="Statements beside, with three sinks and a window.")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
     if not given.spark:
         warm()
-    how = (given.spark, given.files, given.first, given.shards, given.retention)
+    how = (given.spark, given.files, given.first, given.shards, given.retention, given.statements)
     if not given.postgres:
         found = rounds(given.folder, given.kills, given.round, given.seed, None, *how)
     else:

@@ -87,6 +87,25 @@ def test_killed_twenty_times_while_rows_are_removed_and_steps_are_made_in_shards
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_killed_with_statements_three_sinks_retention_and_upkeep(tmp_path: Path) -> None:
+    kills = os.environ.get("ROLLUP_KILLS", "10")  # many, for whoever has the time
+    survived(tmp_path, int(kills), "--round", "10", "--seed", "9", "--retention", "--statements", seconds=7000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_one_bit_that_is_another_is_noticed_or_harmless(tmp_path: Path) -> None:
+    flips = os.environ.get("ROLLUP_FLIPS", "30")
+    command = [sys.executable, "-m", "tests.job.flips", str(tmp_path / "flips"), "--flips", flips]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=7000
+    )
+    assert done.returncode == 0, (done.stdout, done.stderr[-2000:])
+    assert sum(json.loads(done.stdout.splitlines()[-1]).values()) == int(flips)
+
+
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", ["3", "4"])

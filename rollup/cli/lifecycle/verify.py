@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,8 @@ from rollup.core.errors import StoreError
 
 if TYPE_CHECKING:
     from rollup.lifecycle.replay.raw import RawSource
+    from rollup.plan.aggregation import Aggregation
+    from rollup.stores.base import Damaged
 
 
 def verify(
@@ -72,19 +75,51 @@ def _verify(
     from rollup.lifecycle.maintenance.between_batches import REPAIR, Request, submit
 
     verifier, wanted = one.verifier(), span(one.conf, start, end)
-    found = list(verifier.levels(wanted))
-    against = [] if raw is None else list(verifier.raw(raw, wanted, true_buckets))
+    damaged, found = verifier.damaged, list(verifier.levels(wanted))
+    if damaged and raw is not None:
+        print("what is read of damaged files is not compared with the raw events", file=sys.stderr)
+    against = [] if raw is None or damaged else list(verifier.raw(raw, wanted, true_buckets))
+    _show_damaged(damaged, json)
     show([*found, *against], json)
+    count = len(damaged) + len(found) + len(against)
     if not json:
-        count = len(found) + len(against)
-        said = f"{count} differences" if count else "every level is right"
-        print(f"{one.aggregation.name}, commit {verifier.snapshot.number}: {said}")
-    if repair and found:
-        low = min(d.start for d in found)
-        high = max(d.start for d in found) + 1
+        said = [f"{len(damaged)} damaged files"] * bool(damaged)
+        said += [f"{count - len(damaged)} differences"] * (count > len(damaged))
+        print(f"{one.aggregation.name}, commit {verifier.snapshot.number}: {', '.join(said) or 'every level is right'}")
+    if repair and (wrong := verifier.wrong(found)):
+        low, high = min(start for start, _ in wrong.values()), max(end for _, end in wrong.values())
         print(submit(one.conf, one.program, one.aggregation, Request(REPAIR, low, high)))
-    elif repair and against:
+    if repair and (lost := [each for each in damaged if each.level in (None, one.aggregation.root)]):
+        raise _lost(one.aggregation, lost)
+    if repair and against and not found:
         raise StoreError(
             "the finest level differs from the raw events", hint="`rollup replay` computes the range again from them"
         )
-    return len(found) + len(against)
+    return count
+
+
+def _lost(aggregation: Aggregation, damaged: list[Damaged]) -> StoreError:
+    """What is to be said of damaged files whose rows no other table has."""
+    from rollup.core.calendar import bucket_end
+    from rollup.lifecycle.replay.compare import readable
+
+    hint = "bring them back, or `rollup recover CONF --rebuild` goes on without them"
+    if rows := [each for each in damaged if each.level is not None]:
+        end = bucket_end(max(each.high for each in rows), aggregation.root, aggregation.zone)
+        low, high = (f"{readable(instant)} +00:00" for instant in (min(each.low for each in rows), end))
+        hint = (
+            f"bring them back, or `rollup replay CONF --from '{low}' --to '{high}'` computes them from the raw events"
+        )
+    return StoreError(f"no other table has the rows of {', '.join(each.file for each in damaged)}", hint=hint)
+
+
+def _show_damaged(damaged: list[Damaged], json: bool) -> None:
+    """Name the damaged files."""
+    from rollup.core.json_line import json_line
+    from rollup.lifecycle.replay.compare import readable
+
+    for each in damaged:
+        if json:
+            print(json_line({"table": each.table, "damaged": each.file, "start": each.low, "end": each.high}))
+        else:
+            print(f"{each.table}: {each.file} is damaged; its buckets: {readable(each.low)} to {readable(each.high)}")

@@ -68,8 +68,16 @@ def refuse(pinned: Pinned, span: Span, true: pa.Table, found: Crossings | None) 
     root = pinned.aggregation.root
     if pinned.aggregation.policy is not Policy.MERGE:
         return
-    stored = pinned.stored(root, span)
-    if next(Comparison(pinned.engine, pinned.cascade).differences(root, stored, [true]), None) is None:
+    if not pinned.whole(root, span):
+        if found is None:
+            raise StoreError(
+                "a file of this range is damaged, and so it is not known which late events the job has merged across its ends",
+                hint="replay the whole history, or bring the file back",
+            )
+        stored = list[pa.Table]()
+    else:
+        stored = pinned.stored(root, span)
+    if stored and next(Comparison(pinned.engine, pinned.cascade).differences(root, stored, [true]), None) is None:
         return
     found = _counted(pinned, span, stored, true) if found is None else found
     if found.into:

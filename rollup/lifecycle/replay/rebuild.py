@@ -23,7 +23,7 @@ from rollup.core.untyped import pc
 from rollup.lifecycle.book import Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
-from rollup.stores.base import Rewrite, Snapshot
+from rollup.stores.base import Damaged, Rewrite, Snapshot
 
 Span = tuple[int, int]
 _DAY = 86_400_000
@@ -65,6 +65,16 @@ class Pinned:
         return [self.snapshot.rows(level, *span), within(self.opened[level], *span)]
 
     @cached_property
+    def damaged(self) -> list[Damaged]:
+        """The data files that are not what was written."""
+        filed = self.snapshot.in_files
+        return [] if filed is None else filed.damaged()
+
+    def whole(self, level: Duration, span: Span) -> bool:
+        """Whether no damaged file of a level has rows of a range."""
+        return not any(one.level is level and one.touches(span) for one in self.damaged)
+
+    @cached_property
     def opened(self) -> Mapping[Duration, pa.Table]:
         """The open rows of each level."""
         return self.snapshot.loaded().state.open
@@ -92,11 +102,15 @@ class Rebuilder(Pinned):
     def repair(self, level: Duration, span: Span) -> Rebuilt:
         """Every level above `level` put together anew where it touches the range; the level itself is believed."""
         state = self.snapshot.loaded().state
-        spans = self.spans(span, self.snapshot.rows(level, *span), level)
+        spans = self.spans(span, self.zoned(level, span), level)
         self._check_purged(spans)
         return self._upwards(state, dict(state.open), {}, spans, level)
 
-    def spans(self, span: Span, rows: pa.Table, lowest: Duration | None = None) -> dict[Duration, Span]:
+    def zoned(self, level: Duration, span: Span) -> pa.Table | None:
+        """The rows of a range, where they have zones of their own: `spans` asks no more of them."""
+        return self.snapshot.rows(level, *span) if self.aggregation.own_zones else None
+
+    def spans(self, span: Span, rows: pa.Table | None, lowest: Duration | None = None) -> dict[Duration, Span]:
         """At each level from `lowest` up, the range of bucket starts that touch the range below it, over all zones."""
         zones = self._zones(rows)
         levels = [level for level in self.aggregation.levels if lowest is None or level >= lowest]

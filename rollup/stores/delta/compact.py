@@ -8,6 +8,7 @@ and a full file never. Nothing here is visible to readers before a commit pins t
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,10 +24,12 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import TIMESTAMP
+from rollup.stores.delta.missing import damaged
 from rollup.stores.delta.session import parquet, quoted
-from rollup.stores.delta.write import FILE_ROWS, PERIOD, PERIODS, SORTED, SORTED_GROUP_ROWS, write_sorted
+from rollup.stores.delta.write import FILE_ROWS, PERIOD, PERIODS, SORTED, SORTED_GROUP_ROWS, add_files, write_sorted
 from rollup.stores.faults import point
 
+log = logging.getLogger(__name__)
 _HOUR = 3_600_000
 COARSE: Mapping[Duration, str] = {
     Duration.SECONDS: f'"{TIMESTAMP}" // {_HOUR}',
@@ -164,15 +167,21 @@ class Compactor:
         self._engine = engine
         self._keys = keys
         self._pace = _FIRST_PACE
+        self._damaged: set[str] = set()
 
     def compact(self, table: DeltaTable, path: Path, level: Duration | None, few: int, until: float) -> Compacted:
         """Write new files for what there is to do in a table, until about `until` on the monotonic clock.
 
         `level` None is a table without keys and periods. The table itself is not changed.
         """
-        done, todo = Compacted(), jobs(data_files(table), few)
+        done = Compacted()
+        todo = jobs([file for file in data_files(table) if str(path / unquote(file.path)) not in self._damaged], few)
         for job in self._fitting(todo, until):
             point("maintain.compact")
+            if bad := damaged(str(path / unquote(file.path)) for file in job):
+                self._damaged.update(bad)
+                log.warning("%s is damaged and stays as it is: `rollup verify` says more", ", ".join(bad))
+                continue
             done.new += self._write(table, path, level, job)
             done.old += job
         done.left = len(done.old) < sum(map(len, todo))
@@ -228,8 +237,4 @@ def swap(table: DeltaTable, level: Duration | None, old: Sequence[DataFile], new
         RemoveAction(file.path, False, now, file.bytes, {} if file.period is None else {PERIOD: file.period})
         for file in old
     ]
-    period = [PERIOD] if level in PERIODS else None
-    actions: list[AddAction | RemoveAction] = [*new, *removed]
-    said = CommitProperties(custom_metadata={"rollup": "compaction"})
-    table.create_write_transaction(actions, "append", table.schema(), partition_by=period, commit_properties=said)
-    table.update_incremental()
+    add_files(table, level, [*new, *removed], CommitProperties(custom_metadata={"rollup": "compaction"}))

@@ -5,6 +5,7 @@ A reader that follows a job opens a new version every second; what that costs mu
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,13 +28,23 @@ _STEPS = 64
 
 @dataclass(frozen=True)
 class FileIndex:
-    """The files of one version of a table with the AGG_TIMESTAMP range of each; without statistics, any time."""
+    """The files of one version of a table with the AGG_TIMESTAMP range of each; without statistics, any time.
+
+    `digest` is the sum of a number for each file, made of its name and what is said of it here, whatever their order: a
+    commit record has it, so that a log that says something else is found, and names of files carry their checksums.
+    """
 
     paths: list[str]
     low: Longs
     high: Longs
     rows: Longs
     bytes: Longs
+    digest: int = 0
+
+    @property
+    def sum(self) -> str:
+        """The digest as a commit record has it."""
+        return f"{self.digest % 2**64:016x}"
 
     @classmethod
     def of(cls, table: DeltaTable) -> FileIndex:
@@ -51,14 +62,15 @@ class FileIndex:
                 return np.full(actions.num_rows, missing, np.int64)
             return np.array([missing if value is None else value for value in actions[name].to_pylist()], np.int64)
 
-        low, high = longs(f"min.{TIMESTAMP}", _LEAST), longs(f"max.{TIMESTAMP}", _MOST)
-        return cls(
-            [f"{root}/{unquote(path)}" for path in actions["path"].to_pylist()],
-            low,
-            high,
+        paths = [unquote(path) for path in actions["path"].to_pylist()]
+        numbers = [
+            longs(f"min.{TIMESTAMP}", _LEAST),
+            longs(f"max.{TIMESTAMP}", _MOST),
             longs("num_records", 0),
             longs("size_bytes", 0),
-        )
+        ]
+        digest = sum(map(_number, paths, zip(*(each.tolist() for each in numbers), strict=True)))
+        return cls([f"{root}/{path}" for path in paths], *numbers, digest=digest)
 
     def between(self, start: int | None, end: int | None) -> list[str]:
         """The files that can hold rows with start <= AGG_TIMESTAMP < end."""
@@ -83,24 +95,31 @@ class FileIndex:
                 return None
             for action in map(json.loads, filter(None, lines)):  # not `splitlines`: a key may have any sign
                 _apply(root, action, added, removed)
-        return self._changed(added, removed)
+        return self._changed(f"{root}/", added, removed)
 
-    def _changed(self, added: dict[str, Any], removed: set[str]) -> FileIndex:
-        kept = (
-            np.array([path not in removed and path not in added for path in self.paths], bool)
-            if removed or added
-            else np.ones(len(self.paths), bool)
-        )
-        old = [getattr(self, name)[kept] for name in ("low", "high", "rows", "bytes")]
+    def _changed(self, root: str, added: dict[str, Any], removed: set[str]) -> FileIndex:
+        if not (removed or added):
+            return self
+        kept = np.array([path not in removed and path not in added for path in self.paths], bool)
+        columns = [getattr(self, name) for name in ("low", "high", "rows", "bytes")]
+        gone = [(self.paths[i], tuple(int(column[i]) for column in columns)) for i in np.flatnonzero(~kept)]
+        digest = self.digest - sum(_number(path.removeprefix(root), numbers) for path, numbers in gone)
+        digest += sum(_number(path.removeprefix(root), numbers) for path, numbers in added.items())
+        old = [column[kept] for column in columns]
         new = [np.array([file[i] for file in added.values()], np.int64) for i in range(4)]
         paths = [path for path, stays in zip(self.paths, kept, strict=True) if stays] + list(added)
-        return FileIndex(paths, *(np.concatenate(pair) for pair in zip(old, new, strict=True)))
+        return FileIndex(paths, *(np.concatenate(pair) for pair in zip(old, new, strict=True)), digest=digest)
+
+
+def _number(path: str, numbers: Sequence[int]) -> int:
+    """A number for what an index says of a file, its path from the table's folder on."""
+    return int.from_bytes(hashlib.blake2b(f"{path} {tuple(numbers)}".encode(), digest_size=8).digest())
 
 
 def _apply(root: Path, action: dict[str, Any], added: dict[str, Any], removed: set[str]) -> None:
     if "add" in action:
         add = action["add"]
-        added[f"{root}/{unquote(add['path'])}"] = _numbers(add)
+        added[f"{root}/{unquote(add['path'])}"] = tuple(_numbers(add))
     elif "remove" in action:
         path = f"{root}/{unquote(action['remove']['path'])}"
         added.pop(path, None)

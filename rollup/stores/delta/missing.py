@@ -1,9 +1,15 @@
-"""What others have taken away from Delta tables: a folder deleted, a log cleaned up, data files vacuumed."""
+"""What has happened to Delta tables: a folder deleted, a log cleaned up, data files vacuumed, bytes that are others.
+
+Whoever makes rows of rows (compaction, repair, replay, change, recovery) asks first whether the files that it reads are
+whole, so that a damaged value never gets into a file with a checksum of its own.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -11,7 +17,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from rollup.checkpoint.records import Record, home
+from rollup.checkpoint.checksums import verified
+from rollup.checkpoint.records import Record, home, identity
 from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
@@ -61,7 +68,10 @@ def damage(root: Path, name: str, record: Record) -> dict[str, str]:
     for suffix, version in record.versions.items():
         path = root / f"{name}_{suffix}"
         try:
-            gone = _gone(files_at(path, standing(path, version))[0].paths)
+            newest = standing(path, version)
+            index = files_at(path, newest)[0]
+            check_listed(path, record, suffix, newest, index)
+            gone, bad = _gone(index.paths), damaged(index.paths)
         except SystemFault:
             raise
         except StoreError as problem:
@@ -69,7 +79,68 @@ def damage(root: Path, name: str, record: Record) -> dict[str, str]:
             continue
         if gone:
             found[suffix] = _without(path, gone)
+        elif bad:
+            found[suffix] = _damaged(bad)
     return found
+
+
+def check_listed(path: Path, record: Record, suffix: str, version: int, index: FileIndex) -> None:
+    """Raises StoreError when the log of a table lists other files at the version of a commit than the commit knows."""
+    if version == record.versions[suffix] and record.sums.get(suffix, index.sum) != index.sum:
+        raise StoreError(
+            f"the log of the table {path} is damaged: what it lists at version {version} is not what commit "
+            f"{record.number} knows of it",
+            hint=HINT,
+        )
+
+
+def mistaken(root: Path, name: str, record: Record) -> set[str]:
+    """The tables of aggregation `name`, by suffix, whose logs can be read and list what no commit has written."""
+    found = set[str]()
+    for suffix, version in record.versions.items():
+        path = root / f"{name}_{suffix}"
+        with suppress(StoreError):
+            index = files_at(path, version)[0]
+            found.add(suffix)
+            check_listed(path, record, suffix, version, index)
+            found.discard(suffix)
+    return found
+
+
+def damaged(files: Iterable[str]) -> list[str]:
+    """The files, of those that are there, whose checksums are others than their names say."""
+    found = [(file, identity(Path(file))) for file in files]
+    if len(found) < 2:
+        return [file for file, seen in found if not _whole(file, seen)]
+    with ThreadPoolExecutor(2, thread_name_prefix="checksum") as pool:
+        whole = pool.map(lambda one: _whole(*one), found)
+        return [file for (file, _), fine in zip(found, whole, strict=True) if not fine]
+
+
+@lru_cache(1 << 16)
+def _whole(file: str, seen: tuple[int, ...]) -> bool:
+    """Whether a file is what its name says, as long as it is the one that was `seen`; raises SystemFault."""
+    try:
+        if seen:
+            verified(Path(file))
+    except ValueError:
+        return False
+    except OSError as problem:
+        what = f"cannot read {file}"
+        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+    return True
+
+
+def require_whole(files: Iterable[str]) -> None:
+    """Raises StoreError when one of some files is damaged."""
+    if bad := damaged(files):
+        hint = "`rollup verify CONF` names all of them, --repair makes anew what whole rows can"
+        raise StoreError(_damaged(bad), hint=hint)
+
+
+def _damaged(bad: list[str]) -> str:
+    more = "" if len(bad) == 1 else f", and {len(bad) - 1} more"
+    return f"the file {bad[0]} is damaged: its checksum is another{more}"
 
 
 def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
@@ -77,9 +148,11 @@ def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
     if keep and is_table(path):
         try:
             table = DeltaTable(str(path))
-            newest = FileIndex.of(table)
+            newest, index = FileIndex.of(table), files_at(path, standing(path, version))[0]
+            for file in damaged({*newest.paths, *index.paths}):
+                aside.mkdir(parents=True, exist_ok=True)
+                Path(file).rename(aside / Path(file).name)
             there = set(newest.paths) - set(_gone(newest.paths))
-            index = files_at(path, standing(path, version))[0]
             kept = set(index.paths) - set(_gone(index.paths))
             if table.version() != version and not (there and not kept):  # what another has changed is more than nothing
                 table.restore(standing(path, version), ignore_missing_files=True)

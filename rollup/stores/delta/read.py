@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from rollup.aggregation.state import State
+from rollup.checkpoint.checksums import says_its_sum
 from rollup.checkpoint.records import Record, RecordFolder, home, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
@@ -23,10 +24,10 @@ from rollup.core.errors import StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
-from rollup.stores.base import Loaded, Size, ledger_schema
+from rollup.stores.base import Damaged, Loaded, Size, ledger_schema
 from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
-from rollup.stores.delta.missing import files_at, reading, uncommitted
+from rollup.stores.delta.missing import check_listed, damaged, files_at, reading, require_whole, uncommitted
 from rollup.stores.delta.schema import as_before, check_columns, conformed, lacking, ledger_table
 from rollup.stores.delta.session import Sessions, parquet, quoted
 from rollup.stores.delta.standing import standing
@@ -37,6 +38,8 @@ __all__ = ["DeltaReader", "DeltaSnapshot", "FileIndex"]
 _KEPT = 4
 """File lists of so many versions of a table are kept: readers may be a commit or two behind."""
 _LATE = "LATE"
+_CHECKED_BYTES = 4 << 20
+"""How large a file may be that is checked before a question reads it: some milliseconds."""
 _serials = itertools.count()
 
 
@@ -55,6 +58,7 @@ class DeltaReader:
         self._lock = threading.RLock()
         self._indexes: dict[str, dict[int, _Known]] = {}
         self._last: DeltaSnapshot | None = None
+        self._checked = set[str]()
 
     def snapshot(self) -> DeltaSnapshot:
         """The newest commit. Raises StoreError when there is none."""
@@ -76,6 +80,14 @@ class DeltaReader:
     def _is_of(self, snapshot: DeltaSnapshot) -> bool:
         """Whether a snapshot's record is still the one of its number: after a rebuild it may be another."""
         return self.records.identity(snapshot.number) == snapshot.seen
+
+    def check(self, files: Iterable[str]) -> None:
+        """Raises StoreError when one of the files is damaged. Each is looked at once, and large ones are not: a question
+        reads little of them, and should not wait for all of their bytes."""
+        fresh = [file for file in files if file not in self._checked]
+        if fresh:
+            require_whole(file for file in fresh if identity(Path(file))[2:] <= (_CHECKED_BYTES,))
+            self._checked.update(fresh)
 
     def index(self, name: str, version: int) -> FileIndex:
         """The files of a table, by its suffix, at a version."""
@@ -182,6 +194,7 @@ class DeltaSnapshot:
         sql = (
             f'SELECT {names} FROM {self._relation(level, files)} WHERE "{TIMESTAMP}" >= $low AND "{TIMESTAMP}" < $high'
         )
+        require_whole(files)
         with reading(lambda: files):
             return self._reader.sessions.session().run(sql, bounds).cast(schema)
 
@@ -224,10 +237,21 @@ class DeltaSnapshot:
 
     def _index(self, level: Duration) -> FileIndex:
         name = level.table_suffix
+        if name not in self._indexes:
+            self.version(level)
+        return self._listed(name)
+
+    def _listed(self, name: str) -> FileIndex:
+        """The files of a table by its suffix. Raises StoreError when its log lists others than this commit knows."""
         found = self._indexes.get(name)
         if found is None:
-            found = self._indexes[name] = self._reader.index(name, self.version(level))
+            version = self._version(name)
+            found = self._indexes[name] = self._reader.index(name, version)
+            check_listed(self._path(name), self.record, name, version, found)
         return found
+
+    def _path(self, name: str) -> Path:
+        return self._reader.root / f"{self._reader.aggregation.name}_{name}"
 
     def _relation(self, level: Duration, files: list[str]) -> str:
         """Files of a level as a table in SQL, with every column that is declared."""
@@ -236,7 +260,7 @@ class DeltaSnapshot:
 
     def files_of(self, name: str) -> list[str]:
         """All data files of one of the tables by its suffix; none when this commit has no such table."""
-        return self._reader.index(name, self._version(name)).paths if name in self.record.versions else []
+        return self._listed(name).paths if name in self.record.versions else []
 
     def version(self, level: Duration) -> int:
         """The version of a level's table that has the rows of this commit."""
@@ -251,8 +275,7 @@ class DeltaSnapshot:
         """The version of a table that is read: the newest with the rows of the pinned one."""
         found = self._standing.get(name)
         if found is None:
-            path = self._reader.root / f"{self._reader.aggregation.name}_{name}"
-            found = self._standing[name] = standing(path, self.record.versions[name])
+            found = self._standing[name] = standing(self._path(name), self.record.versions[name])
         return found
 
     @cached_property
@@ -285,6 +308,19 @@ class DeltaSnapshot:
                 raise
             with reading(self.all_files):  # another program has put files together, and removed the old ones
                 return self._answer(question, tables)
+
+    def damaged(self) -> list[Damaged]:
+        found = list[Damaged]()
+        for name in self.record.versions:
+            index = self._listed(name)
+            level = next((each for each in Duration if each.table_suffix == name), None)
+            for file in damaged(index.paths):
+                at = index.paths.index(file)
+                found.append(Damaged(self._path(name).name, level, file, int(index.low[at]), int(index.high[at])))
+        return found
+
+    def unproven(self, level: Duration, start: int, end: int) -> list[str]:
+        return [file for file in self.files(level, start, end) if not says_its_sum(file)]
 
     def all_files(self) -> list[str]:
         """The data files of every level."""
@@ -324,6 +360,7 @@ class DeltaSnapshot:
 
     def _files_in(self, ask: Question, level: Duration) -> list[str]:
         found = [file for start, end in ask.ranges(level) for file in self.files(level, start, end)]
+        self._reader.check(found)
         return sorted(set(found))  # a log lists them in another order once it has a checkpoint
 
     def _with(self, closed: Mapping[str, tuple[Duration, list[str]]], opened: bool, late: bool) -> str:

@@ -29,7 +29,7 @@ from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
-from rollup.stores.delta.missing import HINT, emptied, is_table, reading
+from rollup.stores.delta.missing import HINT, check_listed, emptied, is_table, mistaken, reading, require_whole
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
 from rollup.stores.delta.standing import made_after, standing
@@ -67,6 +67,7 @@ class DeltaStore:
         self.records = RecordFolder(home(self.root, aggregation.name))
         self._tables: dict[str, DeltaTable] = {}
         self._appended: dict[str, int] = {}
+        self._listed: dict[str, tuple[int, FileIndex]] = {}
         self._last: Record | None = None
         self._open: Mapping[Duration, pa.Table] = {}
         self._reader: DeltaReader | None = None
@@ -111,6 +112,8 @@ class DeltaStore:
             record = Record(0, self._versions(), {}, {})
             self.records.write(record)
         for name, version in record.versions.items():
+            if self._tables[name].version() == version:
+                check_listed(self._path(name), record, name, version, self._index(name))
             self._restore(name, version)
         self._last = record
         state = self._state(record, open_rows)
@@ -149,7 +152,8 @@ class DeltaStore:
         names = self._write_rows(commit) if isinstance(commit, Commit) else self._name_files(commit)
         point("commit.open")
         clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
-        record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source))
+        sums = {name: self._index(name).sum for name in self._tables}
+        record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source), sums)
         self.records.write(record)
         point("commit.record")
         self._compacted.clear()
@@ -241,19 +245,20 @@ class DeltaStore:
         record = self.records.newest()
         if record is None:
             return
-        versions, names = dict(record.versions), dict(record.open)
+        versions, names, sums = dict(record.versions), dict(record.open), dict(record.sums)
+        keys = [key.name for key in self.aggregation.keys]
         for level in self.aggregation.levels:
             name = level.table_suffix
             table = DeltaTable(str(self._path(name)))
             pinned = standing(self._path(name), record.versions[name])
             if table.version() != pinned:
                 table.restore(pinned)
-            add_columns(self.engine, table, added, retired)
-            versions[name] = table.version()
+            add_columns(self.engine, table, self._path(name), added, retired, keys)
+            versions[name], sums[name] = table.version(), FileIndex.of(table).sum
             if name in names:
                 rows = conformed(self.records.read_rows(record.open[name]), self.aggregation.state_schema)
                 names[name] = self.records.write_rows(f"open-{name}-{record.number + 1:012d}.arrow", rows)
-        self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names))
+        self.records.write(replace_fields(record, number=record.number + 1, versions=versions, open=names, sums=sums))
 
     def forget(self) -> None:
         """Remove the commit records, so that only the tables survive."""
@@ -268,10 +273,10 @@ class DeltaStore:
         """
         record = self.records.newest()
         assert record is not None
+        mislisted = mistaken(self.root, self.aggregation.name, record)
         for name in damaged:
-            emptied(
-                self._path(name), record.versions[name], aside, keep=name in (self.aggregation.root.table_suffix, _LATE)
-            )
+            keep = name in (self.aggregation.root.table_suffix, _LATE)
+            emptied(self._path(name), record.versions[name], aside, keep=keep and name not in mislisted)
         self._open_tables()
         for name, version in record.versions.items():
             if name not in damaged:
@@ -310,6 +315,7 @@ class DeltaStore:
             return self.aggregation.table_schema.empty_table().select(columns)
         names = ", ".join(f'"{name}"' for name in columns)
         where = "" if start is None else f' WHERE "{TIMESTAMP}" > {start}'
+        require_whole(files)
         with reading(lambda: files):
             return self.engine.run(f"SELECT {names} FROM read_parquet($files){where}", {"files": files})
 
@@ -346,10 +352,19 @@ class DeltaStore:
             raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
         self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
         self._tables[name] = table
+        self._listed.pop(name, None)
         return fresh
 
     def _versions(self) -> dict[str, int]:
         return {name: table.version() for name, table in self._tables.items()}
+
+    def _index(self, name: str) -> FileIndex:
+        """The files of a table as it is now: from what was known of it, by what its log has got since."""
+        table, path = self._tables[name], self._path(name)
+        version, index = self._listed.get(name, (-1, None))
+        found = None if index is None else index.after(path, version, table.version())
+        self._listed[name] = table.version(), found or FileIndex.of(table)
+        return self._listed[name][1]
 
     def _restore(self, name: str, version: int) -> None:
         table = self._tables[name]
@@ -379,9 +394,7 @@ class DeltaStore:
         """Put new rows in the place of a range."""
         name, keys = level.table_suffix, [key.name for key in self.aggregation.keys]
         full = Rewrite(rewrite.start, rewrite.end, self._with_retired(name, rewrite.rows))
-        self._change(
-            name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)), 2
-        )
+        self._change(name, lambda table: replace(table, self._path(name), level, full, keys, self._properties(number)))
 
     def _change(self, name: str, action: Callable[[DeltaTable], object], versions: int = 1) -> None:
         """Let an action make at most so many new versions of a table, on top of the one this writer knows.

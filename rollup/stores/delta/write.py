@@ -21,6 +21,7 @@ from deltalake import CommitProperties, DeltaTable
 from deltalake.transaction import AddAction, RemoveAction
 
 from rollup.aggregation.seams import in_order
+from rollup.checkpoint.checksums import named
 from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
@@ -69,13 +70,34 @@ def write_sorted(path: Path, period: str | None, rows: pa.Table, keys: Sequence[
     return list(_pool.map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
 
 
+def written_again(path: Path, file: str, rows: pa.Table, keys: Sequence[str]) -> AddAction:
+    """Write what a file of the table at `path` becomes, in the same order and period."""
+    old = Path(file)
+    begins = SORTED if old.name.startswith(SORTED) else "part-"
+    action = _write(path, _period(old, path), rows, keys, begins)
+    return AddAction(action.path, action.size, action.partition_values, action.modification_time, True, action.stats)
+
+
+def removal(file: str, path: Path, size: int, changes: bool = True) -> RemoveAction:
+    """What takes a file out of the table at `path`; `changes` is whether its rows go too."""
+    period = _period(Path(file), path)
+    values: dict[str, str | None] = {} if period is None else {PERIOD: period}
+    return RemoveAction(str(Path(file).relative_to(path)), changes, int(time.time() * 1000), size, values)
+
+
+def _period(file: Path, path: Path) -> str | None:
+    """The period that the folder of a file says."""
+    return None if file.parent == path else file.parent.name.partition("=")[2]
+
+
 def add_files(
-    table: DeltaTable, level: Duration | None, files: Sequence[AddAction], properties: CommitProperties
+    table: DeltaTable, level: Duration | None, files: Sequence[AddAction | RemoveAction], properties: CommitProperties
 ) -> None:
-    """Add written files to their table in one transaction."""
-    actions: list[AddAction | RemoveAction] = list(files)
+    """Add written files to their table, and take others out, in one transaction."""
     period = [PERIOD] if level in PERIODS else None
-    table.create_write_transaction(actions, "append", table.schema(), partition_by=period, commit_properties=properties)
+    table.create_write_transaction(
+        list(files), "append", table.schema(), partition_by=period, commit_properties=properties
+    )
     table.update_incremental()
 
 
@@ -97,10 +119,7 @@ def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str
 
 
 def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], begins: str = "part-") -> AddAction:
-    name, changed = f"{begins}{uuid.uuid4().hex}.parquet", begins != SORTED
-    relative = name if period is None else f"{PERIOD}={period}/{name}"
-    target = path / relative
-    target.parent.mkdir(exist_ok=True)
+    changed, content = begins != SORTED, pa.BufferOutputStream()
     import pyarrow.parquet as pq  # a question writes nothing and need not wait for it
 
     # Bounds of floats leave NaN out: a reader that goes by them drops NaN, or lets it pass any filter.
@@ -108,14 +127,20 @@ def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], 
 
     pq.write_table(
         rows,
-        target,
+        content,
         compression=_CODEC,
         row_group_size=_GROUP_ROWS if changed else SORTED_GROUP_ROWS,
         write_statistics=bounded,
     )
+    encoded = memoryview(content.getvalue())
+    name = named(f"{begins}{uuid.uuid4().hex}.parquet", encoded)
+    relative = name if period is None else f"{PERIOD}={period}/{name}"
+    target = path / relative
+    target.parent.mkdir(exist_ok=True)
+    target.write_bytes(encoded)
     stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
     values = {} if period is None else {PERIOD: period}
-    return AddAction(relative, target.stat().st_size, values, int(time.time() * 1000), changed, json.dumps(stats))
+    return AddAction(relative, len(encoded), values, int(time.time() * 1000), changed, json.dumps(stats))
 
 
 def _bounds(rows: pa.Table, columns: Sequence[str]) -> dict[str, dict[str, object]]:
