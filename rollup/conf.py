@@ -238,6 +238,8 @@ def _settings(path: Path, given: Any, under: str = "") -> Iterator[tuple[str, st
 
 def check(conf: Conf, program: Program) -> None:
     """Raise ConfigError unless every stream that needs a source has one, and no source is for nothing."""
+    from rollup.plan.lateness import idle_of
+
     for name in program.inputs:
         if name not in conf.sources:
             raise ConfigError(f"{conf.path}: stream {name} has no source", hint=f"add [sources.{name}]")
@@ -247,6 +249,7 @@ def check(conf: Conf, program: Program) -> None:
                 f"{conf.path}: [sources.{name}] feeds no stream",
                 hint=f"streams that need one: {', '.join(program.inputs)}",
             )
+        idle_of(name, conf.sources[name])
     if conf.statement_shards is not None and program.statements is None:
         raise ConfigError(
             f"{conf.path}: statement_shards divides statements, and the app has none", hint="leave it out"

@@ -84,6 +84,24 @@ def ahead_of(text: Any, what: str = "[late]: ahead") -> int | None:
     return _length(what, text, ', or "any"')
 
 
+def late_of(stream: str, options: Mapping[str, Any]) -> int:
+    """How late events of a source may come, ms. Raises ConfigError."""
+    return _length(f"[sources.{stream}]: lateness", options["lateness"]) if "lateness" in options else 0
+
+
+def idle_of(stream: str, options: Mapping[str, Any]) -> int | None:
+    """After how long a silence of a source time goes on without events, ms; None for never. Raises ConfigError.
+
+    >>> idle_of("S", {}), idle_of("S", {"idle": "2 seconds"}), idle_of("S", {"idle": "off"})
+    (30000, 2000, None)
+    """
+    text = options.get("idle", IDLE)
+    return None if text == "off" else _length(f"[sources.{stream}]: idle", text, ', or "off"')
+
+
+IDLE = "30 seconds"
+
+
 def _length(what: str, text: Any, also: str = "") -> int:
     try:
         found = period(Annotation("lateness", {}), text) if isinstance(text, str) else None

@@ -18,7 +18,7 @@ from rollup.core.options import (
 )
 from rollup.sources.topics.ways import READ, SPARK, TASKS
 
-_ANY: Known = {"lateness": elsewhere}
+_ANY: Known = {"lateness": elsewhere, "idle": elsewhere}
 _FILES: Known = {
     "path": folder,
     "glob": text,

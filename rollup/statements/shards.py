@@ -70,7 +70,7 @@ class Sharded:
         """One batch."""
         keys = self.component.described.keys
         if keys.own:
-            events = [event for event in events if event.stream in self.places]
+            events = [event for event in events if event.stream in self.places or event.stream == ELSEWHERE]
         if not events:
             return state, Taken()
         begun = events[0].at if state is None else int(state.scalars[_CLOCK])

@@ -104,7 +104,11 @@ class UqlBlock:
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """One batch; events of other shards only close windows."""
-        mine = [event for event in events if event.stream in (self._stream.name, ELSEWHERE)]
+        mine = [
+            event
+            for event in events
+            if event.stream == self._stream.name or (event.stream == ELSEWHERE and event.values)
+        ]
         if not mine:
             return state, Taken()
         start = mine[0].at if state is None else int(state.scalars["start"])

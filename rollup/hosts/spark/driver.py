@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -61,6 +61,8 @@ _MOMENT = 2.0
 """Seconds between a signal to one process of a job and to the others, at most."""
 _HANGING = 20.0
 """Seconds for a batch that hangs to end when Spark's jobs are cancelled; then Java is ended."""
+_AT_REST = ("Waiting for next trigger", "Waiting for data to arrive")
+"""What Spark says of a query that has taken what there was."""
 _WARMING = 10.0
 """Seconds that workers which have just been begun may hold up the end of a job."""
 
@@ -193,6 +195,8 @@ class SparkHost:
             if any(not query.isActive for query in queries) and not once:
                 break
             self._tick()
+            if not once:
+                self._pass_time(queries)
             self._watch()
             self._stop.wait(0.02 if once else 0.2)
         for query in queries:
@@ -276,6 +280,15 @@ class SparkHost:
                 with self._between_batches() as free:
                     if free:
                         pipeline.tick(now, pipeline.source)
+
+    def _pass_time(self, queries: Sequence[StreamingQuery]) -> None:
+        """Time goes on for statements although nothing comes, unless a source has something that was not taken yet."""
+        if self.statements is None or not self.statements.silent:
+            return
+        if all(query.status["message"] in _AT_REST and not query.status["isDataAvailable"] for query in queries):
+            with self._between_batches() as free:
+                if free:
+                    self.statements.pass_time()
 
     @cached_property
     def _arriving(self) -> list[Pipeline]:

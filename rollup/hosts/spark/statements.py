@@ -8,6 +8,7 @@ again for both; a batch that one of them has already is passed over, as with any
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from rollup.hosts.spark.statement_shards import in_shards
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.outlets import outlets_of
 from rollup.hosts.statements.running import Running
+from rollup.hosts.statements.silence import Silence
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sources.base import DEAD
@@ -51,6 +53,7 @@ class JobStatements:
         self.running = Running(program, pipelines, commits, outlets_of(conf, program))
         self.running.flow.stops = conf.on_error == "stop"
         self._program, self._pipelines, self._engine = program, pipelines, engine
+        self._silence = Silence(conf.sources, [name for name in program.inputs if self.columns(name)])
 
     def say_missed(self, begun: Mapping[str, int]) -> None:
         """Say it when statements begin behind events that the job has had already; `begun`: its last batch of a stream."""
@@ -59,6 +62,19 @@ class JobStatements:
             structlog.get_logger("rollup").warning(
                 "statements have no state and begin here: events of earlier batches are not in it", batches=missed
             )
+
+    def pass_time(self) -> None:
+        """Let time go on where no event comes; nothing of a batch is in progress."""
+        at = self._silence.clock(self.running.live)
+        if at is not None:
+            began = time.monotonic()
+            self.running.pass_time(self._engine, at)
+            self._silence.took(time.monotonic() - began)
+
+    @property
+    def silent(self) -> bool:
+        """Whether no event has come for so long that time is to go on without."""
+        return self._silence.clock(self.running.live) is not None
 
     def done(self, stream: str, query: str, number: int) -> bool:
         """Whether this batch was committed already, before a crash."""
@@ -103,6 +119,7 @@ class JobStatements:
         )
         for name, made in prepared.items():
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
+        self._silence.heard()
         mark = measured(after(running.source.get(stream), query, number, 0, held, plans), newest)
         given = running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark})
         return _letters(given.refused)

@@ -23,7 +23,8 @@ from rollup.hosts.statements.delivery import Delivery
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sinks.base import Held, Sink
-from rollup.statements.committed.commits import Commits, Saved, fingerprint, homes
+from rollup.statements.committed.commits import FILES, Commits, Saved, fingerprint, homes
+from rollup.statements.committed.passed import Step
 from rollup.statements.compiled import Part
 from rollup.statements.component import Event, Keeping
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
@@ -96,13 +97,36 @@ class Running:
         if not self._delivered:
             self._deliver(engine)
         self._say_ahead(events)
+        passed, events = self._saved.passed.after(events, int(time.time() * 1000))
         states, given = self.flow.step(self._saved.states, events)
+        self._went_on(replace(self._saved, states=states, source=source, passed=passed), given, engine)
+        return given
+
+    def pass_time(self, engine: ColumnEngine, at: int) -> Given:
+        """Time has gone on without an event. Where nothing comes of it, the commit of the next batch has it too."""
+        if not self._delivered:
+            self._deliver(engine)
+        states, given = self.flow.step(self._saved.states, [Step({}, at).event])
+        told = bool(given.refused) or any(rows.num_rows for rows in given.streams.values())
+        saved = replace(self._saved, states=states, passed=self._saved.passed.stepped(at, told))
+        if told or any(FILES in state.scalars for state in states.values()):
+            self._went_on(saved, given, engine)
+        else:
+            self._saved = saved
+        return given
+
+    @property
+    def live(self) -> bool:
+        """Whether events come about when they happen."""
+        return self._saved.passed.live
+
+    def _went_on(self, saved: Saved, given: Given, engine: ColumnEngine) -> None:
+        """Commit a step, and bring what it gave to where it belongs."""
         self.counts.update({name: rows.num_rows for name, rows in given.streams.items()})
         if given.beyond:
             structlog.get_logger("rollup").warning("whole numbers that do not fit are null", numbers=dict(given.beyond))
-        self._commit(replace(self._saved, states=states, source=source, given=given.streams), engine)
+        self._commit(replace(saved, given=given.streams), engine)
         self._deliver(engine)
-        return given
 
     def remark(self, source: Mapping[str, Any]) -> None:
         """Change nothing but the marks, in a commit of its own between two batches."""
@@ -119,7 +143,8 @@ class Running:
             "over the rows that they have",
             stream=stream,
         )
-        self._saved = replace(self._saved, states={}, source={}, given={}, outputs={})
+        passed = replace(self._saved.passed, seen={})
+        self._saved = replace(self._saved, states={}, source={}, given={}, outputs={}, passed=passed)
 
     def _commit(self, saved: Saved, engine: ColumnEngine | None) -> None:
         saved = replace(saved, number=self._saved.number + 1)

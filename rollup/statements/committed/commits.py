@@ -7,7 +7,8 @@ A record stands beside those of the rollups and is read and checked by the same 
                 `format`, and `texts`, the fingerprints of all components, also of those that have no state yet
     content     an Arrow stream, or packed scalars
 
-Among those of no component are `outputs`, how many rows each stream has been given in all, and `sinks`, where rows go to.
+Among those of no component are `outputs`, how many rows each stream has been given in all, `sinks`, where rows go to, and
+`passed`, the time that went on without events.
 
 What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
 next start: the record comes first, sinks after it, and the next record only when all sinks have what this one gave.
@@ -29,6 +30,7 @@ from rollup.core.packing import pack, unpack
 from rollup.engine.state import NODES, State, packed, unpacked
 from rollup.plan.app import StreamDef
 from rollup.sinks.base import Held
+from rollup.statements.committed.passed import Passed
 from rollup.statements.compiled import Part
 from rollup.statements.flow import States
 from rollup.stores.faults import point
@@ -40,7 +42,7 @@ FILES = "__files"
 FORMAT = 4
 """How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
-_FORMAT, _OUTPUTS, _SINKS = "format", "outputs", "sinks"
+_FORMAT, _OUTPUTS, _SINKS, _PASSED = "format", "outputs", "sinks", "passed"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
 
@@ -50,7 +52,7 @@ class Saved:
 
     `texts` are the fingerprints of the components, of which some have no state yet; `id` tells this line of commits from another
     that begins at 1. `outputs` are the rows that streams with sinks were given in all, those of this commit with them;
-    `sinks` the place of each sink, and the row that it began with.
+    `sinks` the place of each sink, and the row that it began with. `passed` are the steps of time without an event.
     """
 
     number: int = 0
@@ -61,6 +63,7 @@ class Saved:
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     outputs: Mapping[str, Held] = field(default_factory=dict[str, Held])
     sinks: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    passed: Passed = field(default_factory=Passed)
 
 
 def homes(saved: Saved, texts: Mapping[str, str]) -> dict[str, str]:
@@ -153,6 +156,7 @@ def rows_of(saved: Saved) -> pa.Table:
         ("", _TEXTS, pack(_packed(dict(saved.texts)))),
         ("", _OUTPUTS, pack(_packed({name: [held.rows, held.digest] for name, held in saved.outputs.items()}))),
         ("", _SINKS, pack(_packed({name: list(one) for name, one in saved.sinks.items()}))),
+        ("", _PASSED, pack(_packed(saved.passed.packed()))),
     ]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
@@ -172,7 +176,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
     """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
-    outputs, sinks = dict[str, Held](), dict[str, tuple[str, int]]()
+    outputs, sinks, passed = dict[str, Held](), dict[str, tuple[str, int]](), Passed()
     kept = [(row["component"], row["name"], row["content"]) for row in rows.to_pylist()]
     format = next((int(content) for _, name, content in kept if name == _FORMAT), 1)
     if format != FORMAT:
@@ -188,6 +192,8 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
             outputs = {stream: Held(*held) for stream, held in _unpacked(unpack(content)).items()}
         elif name == _SINKS:
             sinks = {stream: (one[0], one[1]) for stream, one in _unpacked(unpack(content)).items()}
+        elif name == _PASSED:
+            passed = Passed.unpacked(_unpacked(unpack(content)))
         elif name == _GIVEN:
             given[component] = unpack(content)
         elif name == _SCALARS:
@@ -196,7 +202,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
         else:
             tables.setdefault(component, {})[name.removeprefix(_TABLE)] = unpack(content)
     states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
-    return Saved(number, id, states, source or {}, given, texts, outputs, sinks)
+    return Saved(number, id, states, source or {}, given, texts, outputs, sinks, passed)
 
 
 def _files(states: States) -> dict[str, list[str]]:
