@@ -19,6 +19,10 @@ def run(
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another job runs, and take over when it is gone.")
     ] = False,
+    json_logs: Annotated[
+        bool,
+        typer.Option("--json-logs", help="Write logs and warnings as JSON, one object a line, on standard output."),
+    ] = False,
     takeover: Annotated[
         float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")
     ] = 10.0,
@@ -29,21 +33,25 @@ def run(
     """
     found = load(conf)
     program = found.program()
-    from rollup.lifecycle.readiness import ready
+    from rollup.lifecycle.readiness import reach, ready
 
     ready(found, program)
-    for said in program.notices:
-        print(f"rollup: warning: {said}", file=sys.stderr)
+    reach(found, program)
 
     from rollup.hosts.reporting.dead_records import DeadRecords, TooManyDead
-    from rollup.hosts.reporting.progress import Reporter
+    from rollup.hosts.reporting.progress import Reporter, as_json
     from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
 
     claim(found, program)
     kinds = {name: options["kind"] for name, options in found.sources.items()}
     dead = DeadRecords(found.sources, found.fail_above)
-    reporter = Reporter(metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host, dead=dead)
+    if json_logs:
+        as_json()
+    reporter = Reporter(
+        metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host, dead=dead, json_logs=json_logs
+    )
+    reporter.warn(f"warning: {said}" for said in program.notices)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
     with coming(found, once) as spark:  # while Java starts, Python loads the rest
         import pandas  # noqa: F401  # pyspark loads it for every frame of a batch

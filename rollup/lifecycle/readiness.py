@@ -14,6 +14,7 @@ from rollup.hosts.statements.running import told
 from rollup.lifecycle.dry_run import dry_run
 from rollup.plan.aggregation import Aggregation, Clock
 from rollup.program import Program
+from rollup.sources.base import Remote
 from rollup.sources.registry import source
 from rollup.stores.registry import database, open_store
 
@@ -35,6 +36,15 @@ def ready(conf: Conf, program: Program) -> None:
         if database(conf, aggregation) is None:
             _fits_folder(aggregation)
     _apart(program)
+
+
+def reach(conf: Conf, program: Program, seconds: float = 5.0) -> None:
+    """Wait at most so long for the servers that sources read from. Raises SourceError with the address of one that is not
+    there: Spark would try for minutes without a word."""
+    for name in program.inputs:
+        found = source(program.streams[name], conf.sources[name])
+        if isinstance(found, Remote):
+            found.reach(seconds)
 
 
 def _statements(conf: Conf, program: Program) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -79,6 +79,15 @@ class Source(Protocol):
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         """The parts of a task's share of a batch; the view of one is gone when the next is asked for."""
+        ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A source behind a network."""
+
+    def reach(self, seconds: float) -> None:
+        """Wait at most so long until its server answers at all. Raises SourceError with the address."""
         ...
 
 

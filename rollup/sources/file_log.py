@@ -29,6 +29,16 @@ class Listed:
     entry: int
 
 
+def in_order(modified: int) -> int:
+    """The place of a file among those of a batch, by when it was modified (ms): files that were made within one second are
+    in the order of their names.
+
+    >>> in_order(1_500), in_order(1_999)
+    (1, 1)
+    """
+    return modified // 1000
+
+
 def planned(checkpoint: Path, batch: int) -> list[Listed]:
     """The files of a batch of the streaming query of a checkpoint. Raises StoreError when its log does not say."""
     upto = _position(checkpoint, batch)

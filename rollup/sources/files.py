@@ -30,7 +30,7 @@ from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_docu
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, quoted, text, view
-from rollup.sources.file_log import Listed, planned, verbatim
+from rollup.sources.file_log import Listed, in_order, planned, verbatim
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Files:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> pa.Table:
         """The files of a batch as the query's log has them, dealt to one task a core."""
-        found = sorted(planned(checkpoint, batch), key=lambda file: (file.modified, file.path))
+        found = sorted(planned(checkpoint, batch), key=lambda file: (in_order(file.modified), file.path))
         tasks = max(1, frame.sparkSession.sparkContext.defaultParallelism)
         shares = dealt([self._size(file) for file in found], tasks)
         columns = {
@@ -159,7 +159,8 @@ class Files:
             rows, dead, found = getattr(self, f"_{self.kind}")(engine, path, modified // 1000)
         except (duckdb.Error, *PASSING) as problem:
             rows, dead, found = self._nothing(engine), self._dead(damaged(path, self.kind, problem), path), None
-        return Part("__batch", rows, path, modified, dead, looked=found, parsed=self.kind != "parquet")
+        order = in_order(modified // 1000)
+        return Part("__batch", rows, path, order, dead, looked=found, parsed=self.kind != "parquet")
 
     def _column(self, name: str) -> str:
         return self.renamed.get(name, name)

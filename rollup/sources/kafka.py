@@ -9,6 +9,7 @@ It is one 64-bit number, a function of the messages of a batch alone; what comes
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,6 +56,9 @@ _TEXT = (
 _PLACED = ("kafka_partition", "kafka_offset")
 _PLACE = ("unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset")
 
+_PATIENCE = 3.0
+"""Seconds for a broker to take a connection."""
+
 
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
@@ -76,6 +80,29 @@ class Kafka:
             )
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
+
+    def reach(self, seconds: float) -> None:
+        """See `Remote.reach`: a broker is there when one of the addresses takes a connection."""
+        servers, until = [each.strip() for each in str(self.options["servers"]).split(",")], time.monotonic() + seconds
+        while True:
+            said = dict[str, str]()
+            for server in servers:
+                host, _, port = (
+                    server.partition("://")[2].rpartition(":") if "://" in server else server.rpartition(":")
+                )
+                try:
+                    socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
+                except (OSError, ValueError) as problem:
+                    said[server] = str(getattr(problem, "strerror", None) or problem)
+                    continue
+                return
+            if time.monotonic() > until:
+                tried = "; ".join(f"{server}: {why}" for server, why in said.items())
+                raise SourceError(
+                    f"[sources.{self.stream.name}]: no broker can be reached ({tried})",
+                    hint="`servers` are their addresses, host:port, as this machine sees them",
+                )
+            time.sleep(0.5)
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """Messages, or of those that tasks are to read nothing but where they stand."""

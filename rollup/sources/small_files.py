@@ -21,6 +21,7 @@ from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_docu
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import json_looked, objects
 from rollup.sources.content.records import quoted, view
+from rollup.sources.file_log import in_order
 
 if TYPE_CHECKING:
     from rollup.sources.files import Files
@@ -72,7 +73,14 @@ def together(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> Part:
     parsed = files.kind != "parquet"
     first = rows[0]
     return Part(
-        "__batch", count, first["path"], first["modified"], dead, places="__places", looked=looked, parsed=parsed
+        "__batch",
+        count,
+        first["path"],
+        in_order(first["modified"] // 1000),
+        dead,
+        places="__places",
+        looked=looked,
+        parsed=parsed,
     )
 
 

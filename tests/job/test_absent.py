@@ -19,7 +19,7 @@ from rollup.core.errors import ConfigError
 from rollup.hosts.reporting.absent import Absent
 from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.base import Source
-from rollup.sources.content.presence import absent
+from rollup.sources.content.presence import HAS, absent
 from tests.job.jobs import Job, answers
 from tests.job.test_sources import GOOD, NAMES, delta, drained, lines, log, messages, of, parquet, read, topic, values
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 def lacking(origin: Source, *batches: pa.Table) -> dict[str, str]:
     """What no part of a batch has, of the shares that tasks take of it."""
     parts = [part for batch in batches for part in origin.parts(ColumnEngine(threads=1), batch)]
-    return dict(absent(part.looked for part in parts if part.looked is not None))
+    found = absent(part.looked for part in parts if part.looked is not None)
+    return {name: place.partition(HAS)[0] for name, place in found.items()}
 
 
 def files(*paths: Path) -> pa.Table:
@@ -61,6 +62,15 @@ def test_a_json_member_is_there_when_one_record_has_it_null_or_not(tmp_path: Pat
     rows = messages((5, 3, 7, "{bad"), (5, 3, 8, json.dumps(NESTED)), (6, 3, 9, json.dumps(GOOD)))
     found = lacking(topic(columns=columns), rows)
     assert found == ({} if there else {"quantity": "t:3:8"})
+
+
+def test_a_member_of_another_name_is_suggested(tmp_path: Path) -> None:
+    file = lines(tmp_path / "a.json", json.dumps({"symbol": "a", "Prices": 1.5, "quantity": 1, "ts": 1}))
+    (part,) = of("json", tmp_path).parts(ColumnEngine(threads=1), files(file))
+    assert part.looked is not None
+    (said,) = Absent("S", {}).observe([part.looked])
+    assert f"the first one is {file}:0, which has symbol, Prices, quantity, ts" in said
+    assert '`columns = { price = "Prices" }` in [sources.S] names another member' in said
 
 
 def test_a_value_that_does_not_fit_is_there_and_what_is_no_record_says_nothing(tmp_path: Path) -> None:

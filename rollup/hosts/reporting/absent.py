@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import ConfigError
-from rollup.sources.content.presence import absent, present
+from rollup.plan.likeness import near
+from rollup.sources.content.presence import HAS, absent, present
 
 
 class Absent:
@@ -43,8 +44,10 @@ class Absent:
         return self._options.get("columns", {})
 
     def _warning(self, name: str, place: str) -> str:
+        close = near(name, place.partition(HAS)[2].split(", "))
+        cure = f'`columns = {{ {name} = "{close}" }}` in' if close else "`columns` in"
         return (
             f"warning: stream {self._stream}: no record of the batch has {self._columns.get(name, name)!r}, so {name} is "
-            f"null in all of them; the first one is {place}. `columns` in [sources.{self._stream}] names another member, "
+            f"null in all of them; the first one is {place}. {cure} [sources.{self._stream}] names another member, "
             f'optional = ["{name}"] says that it need not be there.'
         )

@@ -14,6 +14,7 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from rollup.core.errors import ConfigError
+from rollup.core.json_line import json_line
 from rollup.hosts.reporting.dead_records import DeadRecords
 from rollup.hosts.reporting.future_times import FutureTimes
 from rollup.hosts.reporting.late_events import LateEvents
@@ -34,6 +35,7 @@ class Reporter:
     """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file.
 
     `kinds` has the kind of each stream's source, for what is said of late events; `dead` says what is of dead ones.
+    `json_logs` says that warnings go with the logs, which `as_json` makes lines of JSON.
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class Reporter:
         kinds: Mapping[str, str] | None = None,
         host: str = "127.0.0.1",
         dead: DeadRecords | None = None,
+        json_logs: bool = False,
     ) -> None:
+        self._json_logs = json_logs
         self._dead = dead or DeadRecords()
         self._file: IO[str] | None = None if metrics_json is None else metrics_json.open("a")
-        self._terminal = sys.stderr.isatty() if terminal is None else terminal
+        self._terminal = (sys.stderr.isatty() if terminal is None else terminal) and not json_logs
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
         self._late, self._old, self._future, self._zones = LateEvents(kinds), OldTimes(), FutureTimes(), ManyZones()
@@ -81,13 +85,16 @@ class Reporter:
     def warn(self, warnings: Iterable[str]) -> None:
         """Say what is worth a line of its own."""
         for warning in warnings:
+            if self._json_logs:
+                self._log.warning(warning.removeprefix("warning: "))
+                continue
             print(f"{self._end()}rollup: {warning}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """End the line and the metrics server."""
         print(self._end(), end="", file=sys.stderr)
-        for said in [*self._dead.summary(), *self._late.summary()]:
-            print(f"rollup: {said}", file=sys.stderr, flush=True)
+        self._terminal = False
+        self.warn([*self._dead.summary(), *self._late.summary()])
         if self._file is not None:
             self._file.close()
         if self._server is not None:
@@ -96,6 +103,15 @@ class Reporter:
     def _end(self) -> str:
         """What ends the line that is rewritten on a terminal."""
         return "\n" if self._terminal and self.events else ""
+
+
+def as_json() -> None:
+    """Logs of this process as JSON, an object a line, with the time and the level."""
+    said = structlog.processors.TimeStamper(fmt="iso", key="time")
+    as_line = structlog.processors.JSONRenderer(serializer=lambda value, **_: json_line(value))
+    structlog.configure(
+        processors=[structlog.processors.add_log_level, said, structlog.processors.format_exc_info, as_line]
+    )
 
 
 def _serving(host: str, port: int, registry: CollectorRegistry) -> tuple[Any, Any]:

@@ -29,6 +29,9 @@ _BESIDE = f'exec 3<&0; "$0" -m {daemon.__name__} {daemon.EARLY} <&3 3<&- & exec 
 """A shell that begins the daemon of workers and becomes Java's script: so it is a process below Java, whose input is
 Java's. (What a shell begins in the background has no input unless it is told.)"""
 
+_USUAL = b"WARNING: Using incubator modules"
+"""Spark always asks for one, with or without reason: it is nothing that a user can act on."""
+
 
 class Launched:
     """A Java that comes up."""
@@ -94,12 +97,23 @@ def launch(settings: Mapping[str, str], folder: str | None = None) -> Launched |
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         # Java ends when this pipe does, so it never outlives Python.
-        return Launched(subprocess.Popen(command, stdin=subprocess.PIPE, env=environment), said)
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
     except OSError:
         shutil.rmtree(said.parent, ignore_errors=True)
         return None  # pyspark will try, and say so
     finally:
         signal.signal(signal.SIGINT, before)
+    threading.Thread(target=_tell, args=(process,), daemon=True).start()
+    return Launched(process, said)
+
+
+def _tell(process: subprocess.Popen[bytes]) -> None:
+    """Pass on what Java says on standard error, but for the line with which each that Spark starts begins."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if not line.startswith(_USUAL):
+            with suppress(OSError):
+                os.write(2, line)
 
 
 def _known_to_python() -> bool:

@@ -22,7 +22,7 @@ from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.app import StreamDef
 from rollup.sources.delta import Delta
-from rollup.sources.file_log import listed
+from rollup.sources.file_log import in_order, listed
 
 FILES: Mapping[str, str] = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*", "delta": "*[0-9].json"}
 """The kinds of sources that are files, and how the names of their files end."""
@@ -79,7 +79,7 @@ class FileReader:
         if logged is None:
             logged = _there(self.stream.name, self.options)
         # A batch puts versions in order by their number, and files by their age.
-        return sorted(logged, key=lambda file: (file.entry, 0 if self._delta else file.modified, file.path))
+        return sorted(logged, key=lambda file: (file.entry, 0 if self._delta else in_order(file.modified), file.path))
 
     def _over(self, file: RawFile, span: Span | None) -> bool:
         """Whether a version that is cleaned up was written before the range began, so that nothing of it is missed."""

@@ -21,6 +21,10 @@ from rollup.sources.content.records import json_paths
 LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", pa.string())])
 """An attribute that records should have, whether one of a part has it, and where the first record of the part stands."""
 
+HAS = ", which has "
+"""Stands between the place of a record and the names of its members."""
+_SHOWN = 30
+
 
 def check_names(stream: StreamDef, options: Mapping[str, Any]) -> None:
     """Raise ConfigError when `optional` or `columns` names what is no attribute of the stream."""
@@ -87,9 +91,8 @@ def _members(engine: ColumnEngine, places: Mapping[str, str], found: exp.Select)
         for where in places.values()
     ]
     has = [exp.alias_(exp.func("bool_or", one), f"c{i}") for i, one in enumerate(there)]
-    first = exp.alias_(
-        exp.Anonymous(this="MIN_BY", expressions=[exp.column("place"), exp.column("__arrival")]), "first"
-    )
+    members = exp.maybe_parse(f"place || '{HAS}' || ARRAY_TO_STRING(JSON_KEYS(raw)[:{_SHOWN}], ', ')", dialect="duckdb")
+    first = exp.alias_(exp.Anonymous(this="MIN_BY", expressions=[members, exp.column("__arrival")]), "first")
     known = exp.Not(this=exp.Is(this=raw, expression=exp.Null()))
     row = engine.run(to_sql(exp.select(*has, first).from_(found.subquery("r")).where(known))).to_pylist()[0]
     if row["first"] is None:
