@@ -32,7 +32,11 @@ $(VENV)/.stamp-jars: $(VENV)/.stamp-java rollup/jars.xml rollup/jars.py
 	@scripts/setup.sh jars
 	@touch $@
 
-$(VENV)/.stamp-archive: $(VENV)/.stamp-jars rollup/archive.py
+$(VENV)/.stamp-browser: $(VENV)/.stamp-python
+	@scripts/setup.sh browser
+	@touch $@
+
+$(VENV)/.stamp-archive: $(VENV)/.stamp-jars $(VENV)/.stamp-browser rollup/archive.py
 	@scripts/setup.sh archive
 	@touch $@
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One step of `make setup`: python, java, jars or archive. Each may be run again at any time; the Makefile's stamps skip what is done.
+# One step of `make setup`: python, java, jars, browser or archive. Each may be run again at any time; the Makefile's stamps skip what is done.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -45,6 +45,16 @@ jars() {
   say "they are in $where"
 }
 
+# The console is tested in a real browser. Where Debian's cannot be installed, its tests say so and are left out.
+browser() {
+  if command -v chromium >/dev/null; then say "the browser is $(command -v chromium)"; return; fi
+  say "installing chromium, in which the console is tested"
+  { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; } ||
+    { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq >/dev/null 2>&1 &&
+      apt-get install -y -qq --no-install-recommends chromium >/dev/null 2>&1; } ||
+    say "it could not be installed; install chromium to have the console tested in a browser"
+}
+
 # It only makes jobs start sooner, so a setup without it is one.
 archive() {
   say "letting Java write down what it loads for a job (once, half a minute)"
@@ -52,6 +62,6 @@ archive() {
 }
 
 case ${1:-} in
-  python | java | jars | archive) "$1" ;;
-  *) echo "usage: scripts/setup.sh python|java|jars|archive" >&2; exit 2 ;;
+  python | java | jars | browser | archive) "$1" ;;
+  *) echo "usage: scripts/setup.sh python|java|jars|browser|archive" >&2; exit 2 ;;
 esac

@@ -44,7 +44,7 @@ _NUMBERS = {
 }
 _LOWEST = {**dict.fromkeys(_NUMBERS, 1), "port": 0, "memory_mb": 8}
 _TEXTS = ("host", "tls_cert", "tls_key", "data")
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ class ServeOptions:
     @property
     def open_to_others(self) -> bool:
         """Whether other machines can reach the endpoint while nothing is encrypted."""
-        return self.tls is None and self.host not in _LOOPBACK
+        return self.tls is None and self.host not in LOOPBACK
 
     def context(self) -> ssl.SSLContext | None:
         """TLS as configured. Raises ConfigError when the files cannot be used."""
