@@ -24,6 +24,7 @@ from rollup.program import Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
 from rollup.retrieval.requests import Requests
+from rollup.sinks.base import Sink
 from rollup.statements.committed.commits import Commits
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
@@ -57,6 +58,7 @@ class LocalHost:
         store: StoreFactory = MemoryStore,
         commits: Commits | None = None,
         ahead: int | None = None,
+        outlets: Mapping[str, Sink] | None = None,
     ) -> None:
         """`ahead`: how far ahead of the clock of this machine, ms, an event may be, as `[late] ahead` of a configuration."""
         self.program, self._ahead = program, ahead
@@ -72,7 +74,7 @@ class LocalHost:
             pipeline.start()
         self.statements: Running | None = None
         if program.statements is not None:
-            self.statements = Running(program, self.pipelines, commits)
+            self.statements = Running(program, self.pipelines, commits, outlets)
             self.statements.start(self.engine)
 
     @classmethod
@@ -100,14 +102,34 @@ class LocalHost:
             walked = self.walk.along(stream, "__batch", events=events.num_rows, latest=self._latest)
             batches = [self._batch(each) for each in walked]
         self.emitted += [(each.stream, _shown(each.rows)) for each in batches if each.stream != stream]
-        prepared = self._state(self.statements, batches) if self.statements is not None else ()
+        running = self.statements if self.statements is not None and self.lacks(self.statements.source) else None
+        prepared = () if running is None else self._state(running, batches)
         for batch in batches:
             for name in batch.folded.keys() - prepared:
-                self.pipelines[name].commit(self._prepare(name, batch))
+                if self.lacks(self.pipelines[name].source):
+                    self.pipelines[name].commit(self._prepare(name, batch))
             for join in self.program.joins:
                 if join.source.stream == batch.stream:
                     aggregation = self.program.aggregations[join.retrieval.aggregation]
                     self._ask(Requests.of(join, self.program.streams[batch.stream], aggregation), batch.rows)
+
+    def refused(self, stream: str, events: pa.Table) -> set[int]:
+        """The arrivals of a batch whose time is none to somebody."""
+        found = set[int]()
+        with self.engine.tables({"__batch": events}):
+            for reached in self.walk.along(stream, "__batch", events=events.num_rows, latest=self._latest):
+                if reached.refused is not None:
+                    numbers = reached.refused["__arrival"].to_pylist()
+                    found |= {each // self.program.scale(stream) for each in numbers}
+        return found
+
+    def marks(self, before: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The marks of who takes a batch, after it; those it had come in."""
+        return {}
+
+    def lacks(self, marks: Mapping[str, Any]) -> bool:
+        """Whether somebody with these marks has not had the batch."""
+        return True
 
     @property
     def _latest(self) -> int | None:
@@ -134,7 +156,8 @@ class LocalHost:
             for event in closed_events(self.engine, self.pipelines[name], made, reads)
         ]
         own = {batch.stream: batch.rows for batch in batches if batch.stream in running.flow.statements.reads}
-        given = running.advance(self.engine, [*running.flow.arrived(self.program.streams, own), *closed], {})
+        events = [*running.flow.arrived(self.program.streams, own), *closed]
+        given = running.advance(self.engine, events, self.marks(running.source))
         self.emitted += [(name, _shown(rows)) for name, rows in given.streams.items() if rows.num_rows]
         self.dead += [
             {"stream": event.stream, "reason": reason, "raw": repr(event.values)} for event, reason in given.refused
@@ -181,7 +204,7 @@ class LocalHost:
             return pipeline.prepare(
                 [batch.folded[name]],
                 lambda steps, suspects: [pipeline.partials.fold_by_step(self.engine, "batch", steps, suspects)],
-                {},
+                self.marks(pipeline.source),
             )
 
     def _ask(self, requests: Requests, batch: pa.Table) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -15,6 +17,8 @@ from rollup.sources.base import DEAD
 SCHEMA = DEAD.append(pa.field("query", pa.string())).append(pa.field("batch", pa.int64()))
 """A letter and the streaming query and batch that met it."""
 _COMPACT_EVERY = 64
+_RETAKEN = "retaken"
+"""The transactions of letters that were taken in again."""
 
 
 class DeadLetters:
@@ -61,6 +65,23 @@ class DeadLetters:
         except (DeltaError, OSError) as problem:
             raise self._unwritten(problem) from None
 
+    def replace(self, gone: pa.Table, added: pa.Table, mark: int) -> None:
+        """Take letters out and put others in, once for a mark; these rise. Raises StoreError."""
+        try:
+            table = self._table()
+            if (table.transaction_version(_RETAKEN) or 0) >= mark:
+                return
+            rows, known = self.read(), Counter(_rows(gone))
+            kept = [known[row] == 0 or known.subtract([row]) is not None for row in _rows(rows)]
+            write_deltalake(
+                table,
+                pa.concat_tables([rows.filter(pa.array(kept, pa.bool_())), added.cast(SCHEMA)]),
+                mode="overwrite",
+                commit_properties=CommitProperties(app_transactions=[Transaction(_RETAKEN, mark)]),
+            )
+        except (DeltaError, OSError) as problem:
+            raise self._unwritten(problem) from None
+
     def read(self) -> pa.Table:
         """All letters, `SCHEMA`."""
         try:
@@ -93,6 +114,10 @@ class DeadLetters:
         if not before:
             return letters
         return letters.filter(pa.array([letter not in before for letter in _identity(letters)], pa.bool_()))
+
+
+def _rows(letters: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(letters[name].to_pylist() for name in SCHEMA.names), strict=True))
 
 
 def _identity(letters: pa.Table) -> list[tuple[str, ...]]:

@@ -16,9 +16,18 @@ def dead(
     stream: Annotated[str | None, typer.Option("--stream", help="Only those of this stream.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="Only those whose reason contains this.")] = None,
     json: JsonOption = False,
+    retake: Annotated[
+        bool, typer.Option("--retake", help="After a fix, take in again those that can be used now, each once.")
+    ] = False,
 ) -> None:
     """List the dead letters of a job by stream and reason, or all of them as JSON lines. Exit code 1: there are some."""
     found = load(conf)
+    if retake:
+        from rollup.lifecycle.retake import Retake
+
+        for line in Retake(found, found.program()).run(stream, reason):
+            print(line)
+        return
     from rollup.stores.dead_letters import DeadLetters
 
     rows = [

@@ -1,0 +1,234 @@
+"""Dead letters that are taken in again after a fix, each once, however often it is asked for and wherever it is killed.
+
+A request is written first: the letters, and the events that their records are now. Then every aggregation, and the
+statements, take the events as one batch whose mark is in their commit; then the letters leave their table, in a transaction
+with the same mark; then the request goes. One that is found there was interrupted, and is done to its end before another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from rollup.checkpoint.marks import arrivals
+from rollup.conf import Conf
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError, StoreError
+from rollup.core.untyped import pc
+from rollup.hosts.local import LocalHost
+from rollup.hosts.statements.outlets import outlets_of
+from rollup.lifecycle.lease.places import lease_of, lease_of_statements
+from rollup.plan.lateness import ahead_of
+from rollup.program import Program
+from rollup.sources.registry import source
+from rollup.statements.committed.commits import Commits
+from rollup.stores.dead_letters import SCHEMA, DeadLetters
+from rollup.stores.faults import point
+from rollup.stores.registry import open_store
+
+_QUERY = "retaken"
+_FOLDER = "_retake"
+_TIMES = "the time"
+"""How reasons begin that are of an event, not of its record: such a letter has the attributes, by their own names."""
+
+
+class _Host(LocalHost):
+    """Takes one batch of a stream into the stores of a job."""
+
+    def __init__(self, conf: Conf, program: Program) -> None:
+        commits, outlets = (
+            (None, None) if program.statements is None else (Commits.beside(conf.tables), outlets_of(conf, program))
+        )
+        super().__init__(
+            program, lambda each, engine: open_store(conf, each, engine), commits, ahead_of(conf.ahead), outlets
+        )
+        self.stream, self.number, self.following = "", 0, 0
+
+    @property
+    def _key(self) -> str:
+        return f"{self.stream} ({_QUERY})"
+
+    def marks(self, before: Mapping[str, Any]) -> Mapping[str, Any]:
+        """With one that says that this batch was had."""
+        return {**before, self._key: {"query": _QUERY, "batch": self.number, "arrivals": self.following}}
+
+    def lacks(self, marks: Mapping[str, Any]) -> bool:
+        """Whether this batch is new to somebody."""
+        return self._key not in marks or marks[self._key]["batch"] < self.number
+
+    def begin(self, stream: str) -> int:
+        """The first arrival of a batch, behind all of the stream."""
+        marks = [one.source.get(stream) for one in self.pipelines.values()]
+        return max(map(arrivals, marks), default=0) if self.program.scale(stream) == 1 else 0
+
+
+class Retake:
+    """Takes the dead letters of a job in again."""
+
+    def __init__(self, conf: Conf, program: Program) -> None:
+        self._conf, self._program = conf, program
+        self._letters, self._home = DeadLetters(conf.tables), conf.tables / "_rollup" / _FOLDER
+        self._engine = ColumnEngine(threads=2)
+
+    def run(self, stream: str | None, reason: str | None) -> Iterator[str]:
+        """A line for each stream: what was taken in again, and what is still dead. Raises StoreError while a job is at work."""
+        with self._leases():
+            host = _Host(self._conf, self._program)
+            if self._home.exists():
+                yield self._done(host, " (begun before, and now done to its end)")
+            rows = self._letters.read()
+            for name in sorted(set(rows["stream"].to_pylist())):
+                if stream in (None, name) and name in self._program.inputs:
+                    mine = rows.filter(pc.equal(rows["stream"], name))
+                    chosen = mine if reason is None else mine.filter(pc.match_substring(mine["reason"], reason))
+                    yield self._retaken(host, name, chosen)
+
+    def _retaken(self, host: _Host, stream: str, letters: pa.Table) -> str:
+        self._refuse_joins(stream)
+        events, gone, added = self._events(host, stream, letters)
+        if not events.num_rows:
+            return f"{stream}: none of {letters.num_rows:,} records can be used yet"
+        self._write(stream, events, gone, added)
+        point("retake.request")
+        rest = letters.num_rows - gone.num_rows + added.num_rows
+        return self._done(host, f"; {rest:,} are still dead" if rest else "")
+
+    def _done(self, host: _Host, more: str) -> str:
+        """The request that is there, done to its end."""
+        events, gone, added, said = self._read()
+        host.stream, host.number = said["stream"], said["number"]
+        host.following = int(pc.max(events["__arrival"]).as_py()) + 1
+        host.process(host.stream, events)
+        point("retake.taken")
+        self._letters.replace(gone, added, host.number)
+        point("retake.letters")
+        shutil.rmtree(self._home)
+        return f"{host.stream}: {events.num_rows:,} records were taken in again{more}"
+
+    def _events(self, host: _Host, stream: str, letters: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """The events that records of letters are now; the letters that are none any more; and those that are new, of the
+        other records of a file that was dead as a whole."""
+        found, gone, added = list[pa.Table](), list[dict[str, Any]](), list[dict[str, Any]]()
+        rows = letters.to_pylist()
+        for renamed in (True, False):
+            some = [row for row in rows if row["raw"] and row["reason"].startswith(_TIMES) is not renamed]
+            table = self._of_records(stream, some, renamed)
+            places = pa.array(range(len(gone), len(gone) + table.num_rows), pa.int64())
+            gone += [some[place] for place in table["__arrival"].to_pylist()]
+            found.append(table.append_column("__letter", places))
+        for row in rows:
+            if not row["raw"] and Path(row["position"]).is_file():
+                table, dead = self._of_file(stream, row["position"])
+                if table.num_rows or dead.num_rows:
+                    found.append(table.append_column("__letter", pa.array([len(gone)] * table.num_rows, pa.int64())))
+                    gone.append(row)
+                    added += [{**row, **each} for each in dead.to_pylist() if each["position"] != row["position"]]
+        events = pa.concat_tables(found) if found else pa.table({})
+        return self._judged(host, stream, events, gone, added)
+
+    def _judged(
+        self, host: _Host, stream: str, events: pa.Table, gone: list[dict[str, Any]], added: list[dict[str, Any]]
+    ) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """Without the events that someone who takes them refuses for their time: their letters stay."""
+        first = host.begin(stream)
+        numbers = pa.array(range(first, first + events.num_rows), pa.int64())
+        events = events.set_column(events.schema.get_field_index("__arrival"), "__arrival", numbers)
+        refused = host.refused(stream, events.drop_columns(["__letter"]))
+        keeps = set(
+            pc.take(events["__letter"], pa.array(sorted(each - first for each in refused), pa.int64())).to_pylist()
+        )
+        taken = pa.array([letter not in keeps for letter in events["__letter"].to_pylist()], pa.bool_())
+        left = [row for place, row in enumerate(gone) if place not in keeps]
+        return (
+            events.filter(taken).drop_columns(["__letter"]),
+            pa.Table.from_pylist(left, schema=SCHEMA),
+            pa.Table.from_pylist(added, schema=SCHEMA),
+        )
+
+    def _of_records(self, stream: str, letters: list[dict[str, Any]], renamed: bool) -> pa.Table:
+        """The records of letters, read as the configuration reads them now; `__arrival` is the place of each letter."""
+        options: dict[str, Any] = {"kind": "json"}
+        if renamed and "columns" in self._conf.sources[stream]:
+            options["columns"] = self._conf.sources[stream]["columns"]
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "letters.json"
+            texts = (" ".join(str(row["raw"]).splitlines()) or "-" for row in letters)
+            file.write_text("".join(f"{text}\n" for text in texts))
+            table, _ = self._read_by({**options, "path": folder}, stream, file)
+        return table
+
+    def _of_file(self, stream: str, path: str) -> tuple[pa.Table, pa.Table]:
+        return self._read_by(self._conf.sources[stream], stream, Path(path))
+
+    def _read_by(self, options: Mapping[str, Any], stream: str, file: Path) -> tuple[pa.Table, pa.Table]:
+        """The events of a file and the letters of its records that are none."""
+        definition = self._program.streams[stream]
+        schema = pa.schema([*((name, kind.arrow) for name, kind in definition.attributes.items()), *_PLACED])
+        batch = pa.table({"path": [str(file)], "modified": [int(time.time() * 1e6)]})
+        events, dead = schema.empty_table(), SCHEMA.empty_table().select(["stream", "reason", "position", "raw"])
+        if file.stat().st_size:
+            for part in source(definition, options).parts(self._engine, batch):
+                rows = self._engine.run(f"FROM {part.view} ORDER BY __arrival").select(schema.names).cast(schema)
+                events, dead = pa.concat_tables([events, rows]), pa.concat_tables([dead, part.dead])
+        return events, dead
+
+    def _refuse_joins(self, stream: str) -> None:
+        reached = {stream, *(each.target for each in self._program.fed_by(stream))}
+        for join in self._program.joins:
+            if join.source.stream in reached:
+                raise ConfigError(
+                    f"the events of {stream} ask aggregations (a join into {join.target}): such a stream is not taken in again",
+                    hint="send these records to its source anew",
+                )
+
+    # the request
+
+    def _write(self, stream: str, events: pa.Table, gone: pa.Table, added: pa.Table) -> None:
+        aside = self._home.with_name(f"{_FOLDER}-{os.getpid()}")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        for name, table in (("events", events), ("gone", gone), ("added", added)):
+            with pa.OSFile(str(aside / name), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        (aside / "said").write_text(json.dumps({"stream": stream, "number": time.time_ns() // 1_000_000}))
+        for file in aside.iterdir():
+            with file.open("rb") as written:
+                os.fsync(written.fileno())
+        aside.rename(self._home)
+
+    def _read(self) -> tuple[pa.Table, pa.Table, pa.Table, dict[str, Any]]:
+        try:
+            events, gone, added = (pa.ipc.open_file((self._home / name).read_bytes()).read_all() for name in ("events", "gone", "added"))  # fmt: skip
+            return events, gone, added, json.loads((self._home / "said").read_text())
+        except (OSError, ValueError) as problem:
+            raise StoreError(f"the request in {self._home} cannot be read: {problem}") from None
+
+    @contextmanager
+    def _leases(self) -> Generator[None]:
+        found = [lease_of(self._conf, each, "retake") for _, each in sorted(self._program.aggregations.items())]
+        found = found or [lease_of_statements(self._conf, "retake")]
+        held = list[Any]()
+        try:
+            for lease in found:
+                if not lease.take():
+                    raise StoreError(
+                        f"{lease.holder()} is at work", hint="stop it first: letters are taken in between two runs"
+                    )
+                held.append(lease)
+            yield
+        finally:
+            for lease in held:
+                lease.release()
+
+
+_PLACED = (("__arrival", pa.int64()), ("__received", pa.int64()))

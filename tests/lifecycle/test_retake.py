@@ -1,0 +1,138 @@
+"""Dead letters that are taken in again: each once, however often it is asked for and wherever it is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rollup.lifecycle.retake import Retake
+from rollup.stores.dead_letters import DeadLetters
+from tests.job.jobs import Job, answers
+from tests.job.model_spark import ModelSpark
+
+STREAM = "define stream S (k string, v {}, ts long);\n"
+APP = (
+    STREAM.format("double")
+    + "@OutOfOrder('correct')\ndefine aggregation A from S select k, sum(v) as s, count() as n group by k aggregate by ts every sec, min;\n"
+    + "@OutOfOrder('correct')\ndefine aggregation B from S select count() as n aggregate by ts every sec, min;\n"
+    + "@sink(type='file', path='told') define stream Told (k string);\nfrom S[k == 'b']#window.length(2) select k insert into Told;\n"
+)
+ROWS: list[Any] = [
+    {"k": "a", "v": 1, "w": 1, "ts": 1_000},
+    {"k": "a", "v": 1.5, "w": "?", "ts": 1_500},
+    {"k": "b", "v": 2.5, "w": "?", "ts": 61_000},
+    {"k": "b", "v": "much", "w": "?", "ts": 61_000},
+    {"k": "b", "v": 2, "w": 2, "ts": 4_102_444_800_000_000},
+    "no record",
+    {"k": "c", "v": 4, "w": 4, "ts": 121_000},
+]
+RIGHT = [("a", 2.5, 2), ("b", 2.5, 1), ("c", 4.0, 1)]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job that read `v` where it is not to be found in all records."""
+    (tmp_path / "in").mkdir()
+    text = "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in ROWS)
+    (tmp_path / "in" / "a.json").write_text(text)
+    made = Job(tmp_path, {"kind": "json", "path": "in", "columns": {"v": "w"}}, app=APP, streams=("S",))
+    made.run(ModelSpark())  # type: ignore[arg-type]
+    assert len(made.letters()) == 5
+    return made
+
+
+def mend(job: Job) -> None:
+    lines = [line for line in job.path.read_text().splitlines() if not line.startswith("columns")]
+    job.path.write_text("\n".join(lines) + "\n")
+
+
+def retaken(job: Job, **chosen: Any) -> list[str]:
+    return list(Retake(job.conf, job.conf.program()).run(chosen.get("stream"), chosen.get("reason")))
+
+
+def told(job: Job) -> list[str]:
+    import pyarrow.parquet as pq
+
+    return [
+        k for file in sorted((job.folder / "told").rglob("*.parquet")) for k in pq.read_table(file)["k"].to_pylist()
+    ]
+
+
+def check(job: Job) -> None:
+    assert answers(job.conf, "k, s, n", "minutes", "A") == RIGHT
+    assert sum(n for (n,) in answers(job.conf, "n", "minutes", "B")) == 4
+    assert told(job) == ["b"]
+    assert sorted(row["reason"].split(":")[0] for row in job.letters()) == [
+        "not a record", "the time is outside of the years 1 to 9999", "v is not a double",
+    ]  # fmt: skip
+
+
+def test_what_can_be_used_after_a_fix_is_taken_in_again_once(job: Job) -> None:
+    assert retaken(job) == ["S: none of 5 records can be used yet"]
+    mend(job)
+    assert retaken(job, reason="not a record") == ["S: none of 1 records can be used yet"]
+    assert retaken(job) == ["S: 2 records were taken in again; 3 are still dead"]
+    check(job)
+    assert retaken(job) == ["S: none of 3 records can be used yet"]
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    check(job)
+
+
+class _Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("where", ["retake.request", "statements.record", "commit.record", "commit.record 2", "retake.taken", "retake.letters"])  # fmt: skip
+def test_killed_anywhere_it_takes_each_record_once(job: Job, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mend(job)
+    name, _, times = where.partition(" ")
+    left = [int(times or 1)]
+
+    def point(at: str) -> None:
+        if at == name:
+            left[0] -= 1
+            if left[0] == 0:
+                raise _Killed
+
+    for module in ("rollup.lifecycle.retake", "rollup.stores.delta.store", "rollup.statements.committed.commits"):
+        monkeypatch.setattr(f"{module}.point", point)
+    with pytest.raises(_Killed):
+        retaken(job)
+    assert left == [0]
+    monkeypatch.undo()
+    said = retaken(job)
+    assert said[0] == "S: 2 records were taken in again (begun before, and now done to its end)"
+    check(job)
+
+
+def test_a_file_that_was_dead_as_a_whole_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("key,v,ts\na,1,1000\na,x,1000\nb,2,2000\n")
+    app = (
+        STREAM.format("long")
+        + "define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec, min;"
+    )
+    job = Job(tmp_path, {"kind": "csv", "path": "in"}, app=app, streams=("S",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert [row["reason"] for row in job.letters()] == ["the file has no column k; it has key, v, ts"]
+    job.path.write_text(job.path.read_text().replace('path = "in"', 'path = "in"\ncolumns = { k = "key" }'))
+    assert retaken(job) == ["S: 2 records were taken in again; 1 are still dead"]
+    assert answers(job.conf, "k, s", "minutes", "A") == [("a", 1), ("b", 2)]
+    assert [(row["reason"], row["position"]) for row in job.letters()] == [
+        ("v is not a long", f"{tmp_path}/in/a.csv:1")
+    ]
+
+
+def test_letters_are_replaced_once_for_a_mark(tmp_path: Path) -> None:
+    letters = DeadLetters(tmp_path)
+    row = {"stream": "S", "reason": "r", "position": "p", "raw": "x"}
+    letters.append(pa.Table.from_pylist([row, row, {**row, "raw": "y"}]), "q", 0)
+    kept = letters.read()
+    gone = kept.filter(pa.array([row == "x" for row in kept["raw"].to_pylist()])).slice(0, 1)
+    for _ in range(2):
+        letters.replace(gone, kept.slice(0, 0), 7)
+        assert sorted(letters.read()["raw"].to_pylist()) == ["x", "y"]
