@@ -81,3 +81,21 @@ def test_files_of_one_second_are_read_in_the_order_of_their_names(kind: str, siz
         os.utime(file, (at, at))
     job.run(ModelSpark())  # type: ignore[arg-type]
     assert answers(job.conf, "f, l, n", "seconds", "A") == [("d", "c", 4)]
+
+
+def test_an_aggregation_that_begins_behind_the_others_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "in").mkdir()
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=APP, streams=("S",))
+    for name in "ab":
+        (tmp_path / "in" / f"{name}.json").write_text(json.dumps({"k": name, "v": 1, "ts": 1_600_000_000_000}) + "\n")
+        job.run(ModelSpark())  # type: ignore[arg-type]
+        if name == "a":
+            assert "begins empty" not in capsys.readouterr().err
+            app = tmp_path / "app.siddhi"
+            app.write_text(app.read_text() + APP.splitlines()[1].replace("aggregation A", "aggregation B"))
+    said = capsys.readouterr().err
+    assert said.count("begins empty") == 1 and "warning: B is new and begins empty: the events of S" in said
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert "begins empty" not in capsys.readouterr().err

@@ -12,7 +12,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -141,6 +141,7 @@ class SparkHost:
             refuse_without_closings(self.conf, self.program, self.pipelines, self.statements.running)
         self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
         self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
+        self.reporter.warn(self._begin_empty())
         if self.statements is not None:
             self.statements.say_missed(self._batches.begun)
         if isinstance(self._session, Coming) and self._local:
@@ -162,6 +163,21 @@ class SparkHost:
         for store in self._trailing.values():
             store.settle()
         self.reporter.check()
+
+    def _begin_empty(self) -> Iterator[str]:
+        """A warning for each aggregation that begins behind events which others have had."""
+        had = [stream for stream, last in self._batches.begun.items() if last >= 0]
+        for name, pipeline in self.pipelines.items():
+            behind = [stream for stream in had if pipeline.aggregation.stream in self._reach(stream)]
+            if pipeline.number == 0 and behind:
+                yield (
+                    f"warning: {name} is new and begins empty: the events of {', '.join(behind)} that the job has had are not "
+                    f"in it; `rollup replay` with `--aggregation {name}` brings them once the job has begun"
+                )
+
+    def _reach(self, stream: str) -> set[str]:
+        """A stream, and those that its events reach."""
+        return {stream, *(derivation.target for derivation in self.program.fed_by(stream))}
 
     def stop(self) -> None:
         """Ask the host to end between two batches; safe in a signal handler."""
