@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from typing import Any
 
 from sqlglot import exp
@@ -211,6 +212,21 @@ def _duckdb_initcap(self: Generator, node: exp.Initcap) -> str:
     return f"ARRAY_TO_STRING(LIST_TRANSFORM({parts}, LAMBDA part : {word}), '')"
 
 
+_NAME = 63
+
+
+def kept_name(name: str) -> str:
+    """A name as PostgreSQL has it, which cuts off what is beyond 63 bytes: a digest stands for the end of a longer one.
+
+    >>> kept_name("AGG_SUM_" + "x" * 60)
+    'AGG_SUM_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx_e87a039186c42a5e'
+    """
+    content = name.encode()
+    if len(content) <= _NAME:
+        return name
+    return f"{content[: _NAME - 17].decode(errors='ignore')}_{sha256(content).hexdigest()[:16]}"
+
+
 # A printer is made when it is first used: a question asked of Delta tables needs only DuckDB's.
 
 
@@ -248,6 +264,12 @@ def _postgres() -> type[Dialect]:
 
     class RollupPostgres(Postgres):
         class Generator(Postgres.Generator):
+            def identifier_sql(self, expression: exp.Identifier) -> str:
+                name = kept_name(expression.name)
+                return super().identifier_sql(
+                    expression if name == expression.name else exp.to_identifier(name, quoted=True)
+                )
+
             TRANSFORMS: dict[Any, Any] = {
                 **Postgres.Generator.TRANSFORMS,
                 LastBy: _postgres_last,

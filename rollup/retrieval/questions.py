@@ -112,6 +112,10 @@ class Question(Protocol):
         """Its SQL in a dialect, with the values in it."""
         ...
 
+    def own_names(self) -> Mapping[str, str]:
+        """The columns of the answer by the names that PostgreSQL has for them."""
+        ...
+
     def computable(self, dialect: str) -> bool:
         """Whether a dialect has all that its tree is made of."""
         ...

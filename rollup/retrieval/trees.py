@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import Duration
-from rollup.core.dialects import Text, computable, substituted, to_sql
+from rollup.core.dialects import Text, computable, kept_name, substituted, to_sql
 
 Value = str | int
 
@@ -92,6 +92,12 @@ class Asked(ABC):
     def computable(self, dialect: str) -> bool:
         """Whether a dialect's own server can compute the answer."""
         return bool(self._made(f"computable {dialect}", Sides.BOTH, lambda: computable(self.tree(Sides.BOTH), dialect)))
+
+    def own_names(self) -> Mapping[str, str]:
+        """The columns of the answer by the names that PostgreSQL has for them."""
+        names = self._made("names", Sides.BOTH, lambda: {kept_name(n): n for n in self.tree(Sides.BOTH).named_selects})
+        assert isinstance(names, dict)
+        return names
 
     def _made(self, what: str, sides: Sides, make: Callable[[], object]) -> object:
         key = (what, sides, self.form)

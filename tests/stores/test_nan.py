@@ -20,8 +20,8 @@ VALUES = [1.0, 4.0, 5.0, 7.0, math.nan, math.inf, -math.inf]
 
 
 @pytest.fixture(params=["memory", "delta", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def host(request: pytest.FixtureRequest, tmp_path: Path) -> LocalHost:
-    """Closed rows in two files, one whose numbers are all below 5, and a NaN in each."""
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """What makes a store of each kind."""
     make: Any = MemoryStore
     if request.param == "delta":
         make = lambda a, engine: DeltaStore(a, engine, tmp_path)  # noqa: E731
@@ -29,7 +29,13 @@ def host(request: pytest.FixtureRequest, tmp_path: Path) -> LocalHost:
         server = request.param == "postgres" and request.getfixturevalue("postgres")
         url = server.new_database() if server else f"sqlite:///{tmp_path}/store.db"
         make = lambda a, engine: store_of(a, engine, url)  # noqa: E731
-    made = LocalHost(compile_app(APP), make)
+    return make
+
+
+@pytest.fixture
+def host(store: Any) -> LocalHost:
+    """Closed rows in two files, one whose numbers are all below 5, and a NaN in each."""
+    made = LocalHost(compile_app(APP), store)
     made.send("S", [(k, 1, 0) for k in (1.0, 4.0, math.nan)])
     made.send("S", [(k, 1, 1000) for k in VALUES])
     made.send("S", [(1.0, 1, 5000)])
@@ -50,3 +56,14 @@ def test_nan_is_greater_than_every_number(host: LocalHost, on: str, first: list[
         f"from A on {on} within 0L, 2000L per 'seconds' select k, AGG_TIMESTAMP order by AGG_TIMESTAMP, k"
     )
     assert list(map(str, found["k"].to_pylist())) == list(map(str, first + second))
+
+
+def test_negative_zero_keeps_its_sign_in_values_and_is_zero_in_keys(store: Any) -> None:
+    """The group key 0.0 has one row, whatever its sign."""
+    text = """define stream S (k double, v double, ts long);
+define aggregation A from S select k, min(v) as v, count() as n group by k aggregate by ts every sec ... min;"""
+    made = LocalHost(compile_app(text), store)
+    made.send("S", [(0.0, -0.0, 0), (-0.0, -0.0, 1), (1.0, math.nan, 2), (1.0, 0.0, 1000)])
+    found = made.query("from A within 0L, 2000L per 'seconds' select k, v, n order by AGG_TIMESTAMP, k").to_pylist()
+    assert [str(row["v"]) for row in found] == ["-0.0", "nan", "0.0"]
+    assert [(row["k"], row["n"]) for row in found] == [(0.0, 2), (1.0, 1), (1.0, 1)]

@@ -252,6 +252,23 @@ def test_what_goes_beyond_the_page_is_answered_as_from_memory(question: str, new
     assert sorted(rows(found), key=repr) == sorted(rows(wanted), key=repr) != []
 
 
+def test_names_beyond_what_postgresql_keeps_are_the_users_own_in_answers(new_url: NewUrl) -> None:
+    """Two columns of a state whose names differ behind the 63rd byte, and an answer's column that is longer."""
+    long, values = "v" * 60, [(1, 0), (2, 1000), (5, 61_000)]
+    text = (
+        f"define stream S ({long} int, ts long); @OutOfOrder('correct') define aggregation Agg from S"
+        f" select sum({long} * 2 + 1) as s, sum({long} * 2 + 7) as t, max({long}) as m aggregate by ts every sec ... min;"
+    )
+    question = f"from Agg within 0L, 100000L per 'minutes' select AGG_TIMESTAMP, s, t as {'t' * 70}, m as {'t' * 69}"
+    url = new_url()
+    memory = host(text, MemoryStore)
+    for value in values:
+        memory.send("S", [value])
+        host(text, on(url)).send("S", [value])
+    stored = host(text, on(url)).query(question)
+    assert memory.query(question).to_pylist() == stored.to_pylist() != []
+
+
 # The past is changed, the declaration is changed
 
 

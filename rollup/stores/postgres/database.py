@@ -305,7 +305,7 @@ class PostgresSession:
 
     def columns(self, table: str) -> set[str]:
         self.run("select attname from pg_attribute where attrelid = to_regclass(%s) and attnum > 0", (name(table),))
-        return {column for (column,) in self._cursor.fetchall()}
+        return {self.tables.own_names.get(column, column) for (column,) in self._cursor.fetchall()}
 
     def evolve(self, added: Sequence[str]) -> None:
         """The functions and views, which depend on the columns, are made anew."""
@@ -367,7 +367,11 @@ class PostgresSession:
         if question.late:
             parts.append(relation("late", self._late()))
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
-        return self._asked(f"with {', '.join(parts)} {encode(question.filled('postgres'))}")
+        answer, names = (
+            self._asked(f"with {', '.join(parts)} {encode(question.filled('postgres'))}"),
+            question.own_names(),
+        )
+        return answer.rename_columns([names.get(each, each) for each in answer.schema.names])
 
     def _asked(self, sql: str) -> pa.Table:
         """The rows of a query. What it computes may fail, and the transaction must go on seeing its moment."""

@@ -109,7 +109,7 @@ class Preparation:
         )
         found: dict[str, dict[str, str]] = {}
         for table, column, kind in self.cursor.fetchall():
-            found.setdefault(table, {})[column] = kind
+            found.setdefault(table, {})[self.tables.own_names.get(column, column)] = kind
         return found
 
     def _check(self, table: str, columns: Columns, found: dict[str, str]) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import Duration
-from rollup.core.dialects import computable, to_sql
+from rollup.core.dialects import computable, kept_name, to_sql
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIME, TIMESTAMP, ZONE, Aggregation, Output, column
 from rollup.plan.types import Type
@@ -66,7 +66,7 @@ class Tables:
     def __post_init__(self) -> None:
         for name in (*map(self.aggregation.table, self.aggregation.levels), self.open, self.late, self.commit):
             check_name(name, "the table", self.dialect)
-        for name in self.columns(None):
+        for name in self.columns(None) if self.dialect != "postgresql" else ():  # which has a digest in a long one
             check_name(name, f"the column of {self.aggregation.name}", self.dialect)
 
     @property
@@ -110,6 +110,11 @@ class Tables:
         """Every table with its columns."""
         levels = {self.aggregation.table(level): self.columns(level) for level in self.aggregation.levels}
         return {**levels, self.open: self.columns(None), self.late: self.late_columns, self.commit: self.commit_columns}
+
+    @cached_property
+    def own_names(self) -> Mapping[str, str]:
+        """The columns by the names that PostgreSQL has for them, which long ones are shortened to."""
+        return {kept_name(column): column for columns in self.all().values() for column in columns}
 
     def type_of(self, name: str, arrow: pa.DataType) -> str:
         """The type of a column as DDL has it."""

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import mysql, oracle, postgresql, sqlite
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeEngine
 
+from rollup.core.dialects import kept_name
 from rollup.core.errors import StoreError
 from rollup.plan.aggregation import ZONE
 
@@ -25,6 +26,7 @@ DIALECTS: Mapping[str, Dialect] = {
 }
 _LIMITS = {"postgresql": (63, "bytes"), "mysql": (64, "characters"), "oracle": (30, "bytes")}
 _KEY, _TEXT = 255, 4000
+_ZERO = "negative zero"
 
 
 class WideNumber(sa.types.TypeDecorator[Decimal]):
@@ -44,9 +46,12 @@ class WideNumber(sa.types.TypeDecorator[Decimal]):
 
 
 class AnyDouble(sa.types.UserDefinedType[float]):
-    """A double, NaN included: SQLite turns NaN into null, so there it is kept as the text 'NaN'."""
+    """Any double. SQLite makes null of NaN and 0.0 of -0.0, so there each is a text; in a `key` both zeros are one."""
 
     cache_ok = True
+
+    def __init__(self, key: bool = False) -> None:
+        self.key = key
 
     def get_col_spec(self, **_: Any) -> str:
         return "DOUBLE PRECISION"
@@ -54,10 +59,15 @@ class AnyDouble(sa.types.UserDefinedType[float]):
     def bind_processor(self, dialect: Dialect) -> Any:
         if dialect.name != "sqlite":
             return None
-        return lambda value: "NaN" if value is not None and math.isnan(value) else value
+        return self._sqlite
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:
-        return lambda value: None if value is None else float(value)
+        return lambda value: None if value is None else -0.0 if value == _ZERO else float(value)
+
+    def _sqlite(self, value: float | None) -> float | str | None:
+        if value is None or (value and not math.isnan(value)):
+            return value
+        return "NaN" if value else _ZERO if math.copysign(1.0, value) < 0 and not self.key else 0.0
 
 
 class JsonList(sa.types.TypeDecorator[list[Any]]):
@@ -103,6 +113,8 @@ def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[
         return JsonList().with_variant(inner, "postgresql")
     if arrow == pa.string() and key:
         return _text(64 if name == ZONE else _KEY)
+    if arrow == pa.float64() and key:
+        return AnyDouble(key=True).with_variant(oracle.BINARY_DOUBLE(), "oracle")
     return _SCALARS[arrow]
 
 
@@ -117,6 +129,7 @@ def type_name(kind: TypeEngine[Any], dialect: str) -> str:
 
 def quoted(name: str, dialect: str) -> str:
     """A name in the dialect's quotes, so that its case stays."""
+    name = kept_name(name) if dialect == "postgresql" else name
     return DIALECTS[dialect].identifier_preparer.quote_identifier(name)
 
 
