@@ -236,6 +236,33 @@ def test_what_the_reference_engine_refuses_is_refused_with_its_place(text: str, 
     assert refusal.value.line == 2
 
 
+@pytest.mark.parametrize(
+    "window",
+    [
+        "time(10 sec)", "timeBatch(10 sec)", "timeLength(10 sec, 5)", "delay(10 sec)", "session(10 sec)",
+        "cron('*/15 * * * * ?')", "externalTimeBatch(ts, 10 sec, 0, 10 sec)",
+    ],
+)  # fmt: skip
+def test_a_key_is_not_forgotten_while_a_window_of_it_waits_for_an_instant(window: str) -> None:
+    """What comes out of the window is what comes out without a purge, also in a new process."""
+    outputs = list[list[object]]()
+    for purge in ("", "@purge(enable='true', interval='1 sec', idle.period='2 sec') "):
+        text = (
+            f"define stream S (k string, v int, ts long); {purge}partition with (k of S) begin "
+            f"from S#window.{window} select k, sum(v) as s insert all events into Out; end;"
+        )
+        app, taken = SiddhiApp(text), list[object]()
+        for at, value in ((0, 1), (1500, 2)):
+            app.send("S", [("a", value, at)], at)
+        for at in range(2000, 60_000, 2000):
+            app.advance(at)
+            taken += [(at, row.values) for row in app.taken()]
+            app, old = SiddhiApp(text), app
+            app.restore(old.snapshot())
+        outputs.append(taken)
+    assert outputs[0] == outputs[1] != []
+
+
 def test_a_key_may_be_forgotten_that_is_idle_for_no_less_than_its_queries_wait() -> None:
     app = SiddhiApp(
         "define stream S (k string); @purge(enable='true', interval='500 ms', idle.period='10 sec') "

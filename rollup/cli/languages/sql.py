@@ -44,7 +44,7 @@ def sql(
     on standard error and counted: exit code 1. A refused query: exit code 2.
     """
     from rollup.cli.languages.aggregates import aggregate_tables
-    from rollup.core.errors import ConfigError
+    from rollup.core.errors import ConfigError, PlanError
     from rollup.core.texts import json_lines, query_text
     from rollup.lang.calcite.model import Model
     from rollup.lang.calcite.session import Session
@@ -61,6 +61,11 @@ def sql(
             raise ConfigError(f"--load {entry} names no file", hint="--load TABLE=ROWS.jsonl")
         session.load(name, json_lines(Path(path), "the rows"))
     answer = session.prepare(query_text(query))
+    if session.unkept:
+        raise PlanError(
+            f"{session.unkept[0]} is a materialized view of a query that does not stream: nothing here would keep it current",
+            hint="CREATE MATERIALIZED VIEW name AS SELECT STREAM .., or CREATE VIEW, which is computed when it is asked",
+        )
     refused = 0
     if answer.standing is not None or answer.before:
         refused = _run(session, answer, bound)

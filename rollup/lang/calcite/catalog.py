@@ -100,11 +100,33 @@ class Catalog:
         self.engine.connection.register(f"{self.stored(name)}_rows", rows)
 
     def insert(self, table: Table, rows: pa.Table) -> None:
-        """More rows for a stored table: its columns in order."""
+        """More rows for a stored table: its columns in order. Those of a temporal table end the versions before them."""
+        since = exp.Null() if table.since is None else _own(table.since)
+        versions = [exp.cast(since, "TIMESTAMP"), exp.Null()] if table.temporal else []
+        query = exp.select("*", *versions).from_("__rows")
         self.engine.connection.register("__rows", rows)
-        extra = ", NULL, NULL" if table.temporal else ""
-        self.engine.connection.execute(f"INSERT INTO {self.stored(table.name)} SELECT *{extra} FROM __rows")
+        self.engine.connection.execute(f"INSERT INTO {self.stored(table.name)} {query.sql('duckdb')}")
         self.engine.connection.unregister("__rows")
+        if table.temporal and table.key:
+            self._end_versions(table)
+
+    def _end_versions(self, table: Table) -> None:
+        """A version ends where the next one of its key begins. Raises PlanError for two that nothing tells apart."""
+        stored = self.stored(table.name)
+        same = exp.and_(*(exp.NullSafeEQ(this=_of("n", key), expression=_of("o", key)) for key in table.key))
+        later = exp.GT(this=_of("n", FROM), expression=_of("o", FROM))
+        next_ = exp.select(exp.Min(this=_of("n", FROM))).from_(f"{stored} AS n").where(exp.and_(same, later)).subquery()
+        ends = exp.func("LEAST", _own(UNTIL), next_)
+        self.engine.connection.execute(f"UPDATE {stored} AS o SET {_own(UNTIL)} = {ends.sql('duckdb')}")
+        keys = [_own(key) for key in table.key]
+        several = exp.select(*keys).from_(stored).where(_held(None)).group_by(*keys).having("COUNT(*) > 1").limit(1)
+        found = self.engine.ask(several).to_pylist()
+        if found:
+            shown = ", ".join(f"{name} {value!r}" for name, value in found[0].items())
+            raise PlanError(
+                f"{table.name} has two rows of {shown} that hold at once",
+                hint='a column says since when each holds: monotonic = { since = "increasing" } in the model',
+            )
 
     # names
 
@@ -311,6 +333,10 @@ class Catalog:
 
 def _own(name: str) -> exp.Column:
     return exp.column(name, quoted=True)
+
+
+def _of(table: str, name: str) -> exp.Column:
+    return exp.column(name.lower(), table=table, quoted=True)
 
 
 def _held(moment: exp.Expr | None) -> exp.Expr:

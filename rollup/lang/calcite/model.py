@@ -70,6 +70,11 @@ class Table:
     passed: str | None = None
     moving: bool = False
 
+    @property
+    def since(self) -> str | None:
+        """The column that says since when a version of a temporal table's row holds; None where nothing says it."""
+        return next(iter(self.monotonic), None) if self.temporal and self.key and self.rows is None else None
+
     def column(self, name: str) -> str | None:
         """A column as it is declared, without regard to case; None when there is none."""
         return next((column for column, _ in self.columns if column.lower() == name.lower()), None)

@@ -132,6 +132,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.catalog = Catalog(self.model, self.engine)
+        self.unkept: list[str] = []
+        """Materialized views of what does not stream: who asks a session again and again has them current."""
 
     def load(self, name: str, rows: Sequence[Any]) -> None:
         """More rows for a stored table."""
@@ -277,6 +279,8 @@ class Session:
         if statement.find(exp.MaterializedProperty) and streaming(statement.expression):
             return self._kept(statement, name)
         self.catalog.bound(statement.expression)
+        if statement.find(exp.MaterializedProperty):
+            self.unkept.append(name)
         self.catalog.define(name, statement.expression, columns)
         return Answer()
 
@@ -341,6 +345,9 @@ class Session:
             raise refused(
                 target, f"UPSERT needs a primary key; {target.name.upper()} has none", 'key = ["column"] in the model'
             )
+        if upsert and table is not None and table.temporal and table.since is None:
+            said = f"nothing says since when a row of {table.name} holds, which is temporal"
+            raise refused(target, said, 'monotonic = { since = "increasing" } in the model, of a TIMESTAMP column')
         if not isinstance(query, exp.Query):
             raise refused(statement, "INSERT takes a SELECT STREAM", "INSERT INTO t SELECT STREAM ..")
         answer = self.query(query)
@@ -372,18 +379,21 @@ class Session:
         return table
 
     def deliver(self, standing: Standing, output: pa.Table) -> None:
-        """What a standing INSERT gave goes into its table; of an UPSERT the last row of a key stays."""
+        """What a standing INSERT gave goes into its table; of an UPSERT the last row of a key stays, in a temporal table
+        as the version that holds from its time on."""
         if standing.target is None or not output.num_rows:
             return
         rows = arranged(output, standing.names, [name.lower() for name, _ in standing.target.columns])
         stored = exp.to_table(self.catalog.stored(standing.target.name))
         if standing.key:
-            rows = last_of(rows, standing.key)
+            since = standing.target.since
+            key = standing.key if since is None else (*standing.key, since.lower())
+            rows = last_of(rows, key)
             pairs = [
                 exp.NullSafeEQ(
                     this=exp.column(k, table="n", quoted=True), expression=exp.column(k, table="o", quoted=True)
                 )
-                for k in standing.key
+                for k in key
             ]
             found = exp.Exists(this=exp.select("1").from_("__n AS n").where(exp.and_(*pairs)))
             gone = exp.Delete(this=exp.alias_(stored.copy(), "o", table=True), where=exp.Where(this=found))

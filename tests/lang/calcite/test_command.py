@@ -203,3 +203,64 @@ def test_a_stream_whose_order_only_punctuations_tell_takes_rows_as_they_come(tmp
 def test_every_column_is_there_also_where_several_have_one_name(tmp_path: Path, query: str, names: list[str]) -> None:
     ran = _sql(tmp_path, query, "--load", "Products=products.json")
     assert [list(row) for row in _rows(ran)][:1] == [names]
+
+
+VERSIONS = """
+[tables.Orders]
+columns = { rowtime = "TIMESTAMP", id = "INTEGER" }
+kind = "stream"
+monotonic = { rowtime = "increasing" }
+
+[tables.Changes]
+columns = { rowtime = "TIMESTAMP", id = "INTEGER", price = "DOUBLE" }
+kind = "stream"
+monotonic = { rowtime = "increasing" }
+
+[tables.Prices]
+columns = { since = "TIMESTAMP", id = "INTEGER", price = "DOUBLE" }
+kind = "table"
+key = ["id"]
+temporal = true
+monotonic = { since = "increasing" }
+"""
+ASKED = (
+    "SELECT STREAM o.id, p.price FROM Orders AS o LEFT JOIN Prices FOR SYSTEM_TIME AS OF o.rowtime AS p ON o.id = p.id"
+)
+CHANGES = [["2026-01-01 09:00:00", 1, 0.25], ["2026-01-01 11:00:00", 1, 0.35], ["2026-01-01 10:00:00", 2, 7.0]]
+ORDERS = [
+    ["2026-01-01 08:59:59", 1],
+    ["2026-01-01 10:59:59", 1],
+    ["2026-01-01 11:00:00", 1],
+    ["2026-01-01 12:00:00", 2],
+]
+
+
+def test_a_row_asks_for_the_version_of_its_time_whenever_that_was_filled(tmp_path: Path) -> None:
+    """Loaded, or by an UPSERT that reads all changes, in any order of keys, before the first order comes."""
+    orders = "".join(json.dumps({"stream": "Orders", "row": row}) + "\n" for row in ORDERS)
+    (tmp_path / "prices.json").write_text("".join(json.dumps(row) + "\n" for row in CHANGES))
+    loaded = _sql(tmp_path, ASKED, "--load", "Prices=prices.json", events=orders, model=VERSIONS)
+    wanted = [{"id": 1, "price": None}, {"id": 1, "price": 0.25}, {"id": 1, "price": 0.35}, {"id": 2, "price": 7.0}]
+    assert (_rows(loaded), loaded.stderr) == (wanted, "")
+    changes = "".join(json.dumps({"stream": "Changes", "row": row}) + "\n" for row in sorted(CHANGES))
+    text = f"UPSERT INTO Prices SELECT STREAM rowtime, id, price FROM Changes; {ASKED}"
+    filled = _sql(tmp_path, text, events=changes + orders, model=VERSIONS)
+    assert (_rows(filled), filled.stderr) == (wanted, "")
+
+
+def test_versions_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
+    model = VERSIONS.replace('temporal = true\nmonotonic = { since = "increasing" }', "temporal = true")
+    (tmp_path / "prices.json").write_text("".join(json.dumps(row) + "\n" for row in CHANGES))
+    loaded = _sql(tmp_path, ASKED, "--load", "Prices=prices.json", events="", model=model)
+    assert loaded.returncode == 2 and "Prices has two rows of id 1 that hold at once" in loaded.stderr
+    text = f"UPSERT INTO Prices SELECT STREAM rowtime, id, price FROM Changes; {ASKED}"
+    filled = _sql(tmp_path, text, events="", model=model)
+    assert (
+        filled.returncode == 2 and "nothing says since when a row of Prices holds, which is temporal" in filled.stderr
+    )
+
+
+def test_a_materialized_view_that_nothing_keeps_current_is_refused(tmp_path: Path) -> None:
+    text = "CREATE MATERIALIZED VIEW Many AS SELECT productId, COUNT(*) AS c FROM Orders GROUP BY productId;"
+    ran = _sql(tmp_path, f"{text} SELECT * FROM Many")
+    assert ran.returncode == 2 and "Many is a materialized view of a query that does not stream" in ran.stderr

@@ -59,9 +59,13 @@ class Partition:
             self._ask(self._app.runner.now + self._spec.purge.every)
 
     def fire(self, phase: Phase, now: int) -> None:
-        """Keys are looked at; what has been idle for too long begins anew with its next event."""
+        """Keys are looked at; what has been idle for too long begins anew with its next event.
+
+        A key stays while a window of it waits for an instant: its rows would never come out.
+        """
         assert self._spec.purge is not None and self._due is not None
-        for key in [key for key, used in self._used.items() if now - used > self._spec.purge.idle]:
+        idle = [key for key, used in self._used.items() if now - used > self._spec.purge.idle]
+        for key in [key for key in idle if not any(query.waits for query in self._keys[key])]:
             del self._used[key]
             for query in self._keys.pop(key):
                 query.stop()

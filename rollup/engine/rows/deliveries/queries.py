@@ -120,6 +120,11 @@ class Query:
             self._input.stop()
         self._runner.timers.forget(self)
 
+    @property
+    def waits(self) -> bool:
+        """Whether its window gives something at an instant to come."""
+        return self._input.due is not None
+
     def deliver(self, stream: str, chunk: Sequence[Item]) -> None:
         """A delivery of one of its streams."""
         self._input.deliver(stream, chunk)
@@ -135,7 +140,7 @@ class Query:
 
     def ask(self) -> None:
         """Tell the timers what is due next."""
-        due = None if isinstance(self._input, PatternInput) else self._input.due
+        due = self._input.due
         if due is not None or self._asked:
             self._asked = due is not None
             self._runner.timers.ask(self, Phase.WINDOW, due)
