@@ -30,7 +30,9 @@ def query(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     text: Annotated[str, typer.Argument(help="from A within '2018-01-** **:**:**' per 'days' select …, or SQL.")],
     form: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
-    plot: Annotated[str | None, typer.Option(help="Draw the series: '-' in the terminal, or a PNG file.")] = None,
+    plot: Annotated[
+        str | None, typer.Option(help="Draw the series: '-' in the terminal, or a file .png, .svg, .pdf.")
+    ] = None,
 ) -> None:
     """Ask an aggregation, stored and still open buckets in one answer, or a named window or table of statements."""
     found = load(conf)
@@ -44,7 +46,7 @@ def query(
     if plot is not None:
         from rollup.cli.plot import plot as draw
 
-        draw(answer, plot, text)
+        draw(answer, plot, text, asker.conf.zone)
         if plot != "-":
             print(f"wrote {plot}", file=sys.stderr)
         return

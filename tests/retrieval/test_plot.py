@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from rollup.ask import Asker
 from rollup.cli.plot import plot, series
 from rollup.cli.query import Format, show
+from rollup.core.calendar import Duration, bucket_end
 from rollup.core.errors import QueryError
 
 TEXT = "from A within '2018-01-** **:**:**' per 'days' select AGG_TIMESTAMP, k, total, mean order by AGG_TIMESTAMP"
@@ -30,7 +32,7 @@ def test_a_plot_in_the_terminal_names_its_lines_its_axes_and_the_question(
 ) -> None:
     plot(trades.query(TEXT), "-", TEXT)
     shown = capsys.readouterr().out
-    assert "a total" in shown and "AGG_TIMESTAMP (UTC)" in shown and TEXT[:40] in shown
+    assert "a total" in shown and "AGG_TIMESTAMP (+00:00)" in shown and TEXT[:40] in shown
 
 
 def test_a_png_has_a_title_and_names_at_its_axes(
@@ -44,7 +46,61 @@ def test_a_png_has_a_title_and_names_at_its_axes(
     plot(trades.query(TEXT), str(tmp_path / "plot.png"), TEXT)
     (axes,) = drawn[0].axes
     assert axes.get_title().startswith("from A within")
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("AGG_TIMESTAMP (UTC)", "total, mean")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("AGG_TIMESTAMP (+00:00)", "total, mean")
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, answer: pa.Table, target: Path, zone: str) -> Any:
+    """The axes of a picture."""
+    from matplotlib import pyplot
+
+    figures, close = list[Any](), pyplot.close
+    monkeypatch.setattr(pyplot, "close", lambda figure: (figures.append(figure), close(figure)))
+    plot(answer, str(target), "", zone)
+    return figures[0].axes[0], [text.get_text() for text in figures[0].legends[0].get_texts()]
+
+
+def rows(keys: int, buckets: int) -> pa.Table:
+    """Days of New York's, from 7 March 2026 on, over the end of winter time."""
+    starts = [bucket_end(1_772_859_600_000, Duration.DAYS, "America/New_York", n) for n in range(buckets)]
+    found = [(start, f"k{key:02d}", float(key)) for start in starts for key in range(keys)]
+    return pa.table(dict(zip(("AGG_TIMESTAMP", "k", "v"), map(list, zip(*found, strict=True)), strict=True)))
+
+
+def test_sixteen_series_are_seven_in_colour_and_the_others_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    axes, names = drawn(monkeypatch, rows(16, 60), tmp_path / "plot.png", "America/New_York")
+    assert names == [f"k{key:02d} v" for key in range(15, 8, -1)] + ["9 others"]
+    assert len([line for line in axes.lines if len(line.get_xdata())]) == 16
+
+
+def test_few_rows_are_bars_at_the_days_of_the_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    axes, names = drawn(monkeypatch, rows(2, 4), tmp_path / "plot.svg", "America/New_York")
+    assert (len(axes.patches), names, axes.get_xlabel()) == (8, ["k01 v", "k00 v"], "AGG_TIMESTAMP (America/New_York)")
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == [f"2026-03-{day:02d}" for day in range(7, 11)]
+
+
+@pytest.mark.parametrize("buckets", [3, 60])
+def test_a_pipe_gets_letters_for_colours(buckets: int, capsys: pytest.CaptureFixture[str]) -> None:
+    plot(rows(12, buckets), "-", TEXT, "America/New_York")
+    shown = capsys.readouterr().out
+    assert (
+        "\x1b" not in shown and "aa k11 v" in shown and "(5 more series, with smaller values, are not drawn)" in shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("buckets", "target", "said"),
+    [
+        (0, "-", "there is nothing to draw: the answer has no rows"),
+        (1, "no/folder/plot.png", "cannot write no/folder/plot.png: No such file or directory"),
+        (1, "plot.gif", "'plot.gif' is no kind of picture"),
+        (1, "plot", "'plot' is no kind of picture"),
+    ],
+)
+def test_what_cannot_be_drawn_is_a_sentence(buckets: int, target: str, said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        plot(rows(1, 1).slice(0, buckets), target)
 
 
 def test_explain_fits_into_eighty_columns(
