@@ -24,7 +24,7 @@ MARKS = GAPS["siddhi"]
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
 def test_the_oracle_gives_the_recorded_answers(case: Case) -> None:
     contradicted = case["id"] in MARKS and MARKS[case["id"]].kind == "contradicts ruling"
-    if contradicted:
+    if contradicted and case["id"] != "per_values":  # the oracle has the levels' words alone, as the reference engine
         with pytest.raises(Mismatch):
             compare_steps(case, OracleRun(case))
     else:
