@@ -32,17 +32,35 @@ begin
     return case part[1] when '-' then - shift else shift end;
 end $$;
 
+-- What the clocks of a zone show: of the zones that cut buckets here, by the database of zones that cuts them; null of others.
+create or replace function {schema}.rollup_clocks(zone text, out since bigint[], out shift bigint[], out walls bigint[], out ends bigint[])
+    stable parallel safe language plpgsql
+    as $$
+declare
+    known regprocedure := to_regprocedure($s${schema}.$s$ || quote_ident('rollup_zone ' || zone) || '()');
+begin
+    if known is not null then
+        execute format('select * from %s', known) into since, shift, walls, ends;
+    end if;
+end $$;
+
 -- The instant at which the clocks of a zone show `wall`, in milliseconds. Of an hour that comes twice, the first.
 create or replace function {schema}.rollup_at(wall timestamp, zone text) returns bigint
     immutable parallel safe language plpgsql
     as $$
 declare
     shift interval := {schema}.rollup_offset(zone);
+    clocks record;
+    shown bigint := (extract(epoch from wall) * 1000)::bigint;
     found timestamp;
     earlier timestamp;
 begin
     if shift is not null then
         return (extract(epoch from wall - shift) * 1000)::bigint;
+    end if;
+    clocks := {schema}.rollup_clocks(zone);
+    if clocks.since is not null then
+        return shown - clocks.shift[width_bucket(shown, clocks.walls) + 1];
     end if;
     found := (wall at time zone zone) at time zone 'UTC';
     shift := ((found - interval '1 day') at time zone 'UTC' at time zone zone) - (found - interval '1 day');
@@ -89,11 +107,17 @@ create or replace function {schema}.rollup_midnight(day date, zone text) returns
     as $$
 declare
     instant bigint := {schema}.rollup_at(day::timestamp, zone);
+    clocks record := {schema}.rollup_clocks(zone);
+    wall bigint := (extract(epoch from day::timestamp) * 1000)::bigint;
+    place int := width_bucket(wall, clocks.ends) + 1;
     shown timestamp;
     skipped bigint;
 begin
     if {schema}.rollup_offset(zone) is not null then
         return instant;
+    end if;
+    if clocks.since is not null then
+        return greatest(clocks.since[place], wall - clocks.shift[place]);
     end if;
     shown := to_timestamp(instant / 1000.0) at time zone zone;
     skipped := (extract(epoch from shown - day::timestamp) * 1000)::bigint;

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property, lru_cache
@@ -98,6 +98,13 @@ class Zone:
             return self._near, times, 0
         back = np.maximum(times - _HORIZON, 0) // _CYCLE * _CYCLE
         return self._far, times - back, back
+
+    @property
+    def clocks(self) -> Mapping[str, Sequence[int]]:
+        """What a server needs to read wall clocks as `instant` and days as `start` do, up to the year 2100."""
+        near = self._near
+        columns = {"since": near.since, "shift": near.shift, "walls": near.read_until, "ends": near.until}
+        return {name: column.tolist() for name, column in columns.items()}
 
     @cached_property
     def _near(self) -> _Clocks:

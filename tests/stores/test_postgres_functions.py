@@ -5,6 +5,7 @@ Patterns are read as `rollup.core.calendar` reads them: two implementations, so 
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Any
 
 import psycopg
@@ -132,6 +133,22 @@ def test_patterns_mean_in_the_server_what_they_mean_in_python(filled: tuple[str,
         theirs = {pattern: _theirs(connection, "within", pattern) for pattern in PATTERNS}
     assert theirs == {pattern: _ours(pattern) for pattern in PATTERNS}
     assert sum(found == "refused" for found in theirs.values()) == 18
+
+
+@pytest.mark.parametrize("zone", ["America/Vancouver", "Africa/Casablanca", "America/Havana", "America/Toronto"])
+def test_the_declared_zone_is_that_of_the_pinned_database_in_the_server(zone: str, new_url: NewUrl) -> None:
+    """All days, and times of the wall clock, of years in which its rules changed, midnight was skipped or came twice."""
+    url = new_url()
+    host(app(f"@zone('{zone}')"), lambda a, e: store_of(a, e, url)).send("S", [("x", 1, 1.0, "a", True, 1)])
+    first = date(1919, 1, 1) if zone == "America/Toronto" else date(2026, 1, 1)
+    days = [f"{first + timedelta(days=n)}" for n in range(800)]
+    stamps = [f"{day} {hour:02d}:{minute}:00" for day in days for hour in (0, 1, 2, 3, 23) for minute in (15, 45)]
+    ask = "select rollup_{}(given, %s) from unnest(%s::text[]) with ordinality as t (given, n) order by n"
+    with psycopg.connect(url) as connection:
+        within = [found for (found,) in connection.execute(ask.format("within"), (zone, days)).fetchall()]
+        instants = [found for (found,) in connection.execute(ask.format("instant"), (zone, stamps)).fetchall()]
+    assert within == [list(parse_within(day, zone)) for day in days]
+    assert instants == [parse_timestamp(stamp, zone)[0] for stamp in stamps]
 
 
 def test_timestamps_mean_in_the_server_what_they_mean_in_python(filled: tuple[str, LocalHost]) -> None:

@@ -14,9 +14,10 @@ from pathlib import Path
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.calendar import Duration
+from rollup.core.calendar import Duration, offset_ms
 from rollup.core.dialects import computable, kept_name, to_sql
 from rollup.core.errors import StoreError
+from rollup.core.local_columns import zone_of
 from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIME, TIMESTAMP, ZONE, Aggregation, Output, column
 from rollup.plan.types import Type
 from rollup.retrieval.answer import bucket_column, bucket_rows
@@ -196,7 +197,15 @@ def answer_ddl(aggregation: Aggregation, schema: str) -> list[str]:
         **names,
     )
     views = [_view(aggregation, level, place, outputs, note) for level in aggregation.levels]
-    return [template("postgres/functions.sql", schema=place), function, *views]
+    return [*_zone(aggregation.zone, place), template("postgres/functions.sql", schema=place), function, *views]
+
+
+def _zone(name: str, place: str) -> list[str]:
+    """What the clocks of the zone that cuts the buckets show, for bounds that the server reads: by the same database."""
+    if offset_ms(name) is not None:
+        return []
+    columns = {column: _text(f"{{{','.join(map(str, each))}}}") for column, each in zone_of(name).clocks.items()}
+    return [template("postgres/zone.sql", schema=place, zone=quoted(f"rollup_zone {name}", "postgresql"), **columns)]
 
 
 def answerable(aggregation: Aggregation) -> tuple[tuple[Output, ...], tuple[str, ...]]:
