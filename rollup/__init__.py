@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from rollup.ask import opened as open
     from rollup.ask import query
     from rollup.conf import Conf, load
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from rollup.program import Program
     from rollup.program import compile_app as parse
 
-__all__ = ["Conf", "Engine", "Program", "RollupError", "load", "open", "parse", "query", "read", "register_functions"]
+__all__ = [
+    "Conf", "Engine", "Program", "RollupError", "__version__", "load", "open", "parse", "query", "read",
+    "register_functions",
+]  # fmt: skip
 
 _PLACES = {
     "Conf": ("rollup.conf", "Conf"),
@@ -31,6 +35,7 @@ _PLACES = {
     "Program": ("rollup.program", "Program"),
     "RollupError": ("rollup.core.errors", "RollupError"),
     "load": ("rollup.conf", "load"),
+    "load_ipython_extension": ("rollup.notebook", "load_ipython_extension"),
     "open": ("rollup.ask", "opened"),
     "parse": ("rollup.program", "compile_app"),
     "query": ("rollup.ask", "query"),
@@ -39,7 +44,15 @@ _PLACES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rollup")
     if name not in _PLACES:
         raise AttributeError(f"module 'rollup' has no attribute {name!r}")
     module, attribute = _PLACES[name]

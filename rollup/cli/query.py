@@ -102,12 +102,13 @@ def _table(answer: pa.Table, zone: str) -> None:
     for column, field in zip(table.columns, answer.schema, strict=True):
         column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-        table.add_row(*(_cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
+        table.add_row(*(cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
     console().print(table)
     print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
 
 
-def _cell(name: str, value: object, zone: str) -> str:
+def cell(name: str, value: object, zone: str) -> str:
+    """A value of an answer for people: a time in a zone, a number with its thousands apart."""
     from rollup.core.calendar import to_local
 
     if value is None:
