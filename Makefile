@@ -12,7 +12,7 @@ NAME ?= cascade
 # Tests and benchmarks start hundreds of Pythons: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test demo bench bench-smoke soak crash lint format docs clean
+.PHONY: help setup test demo bench bench-smoke soak crash lint format docs site clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
@@ -70,6 +70,9 @@ crash: setup ## the long tests: kills at every point and at random moments, ever
 
 docs: setup ## write the generated pages under docs/
 	$(PY) -m tests.conformance.support
+
+site: setup ## the documentation as a site on port 8000, built anew while you write
+	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve --strict
 
 clean: ## remove .venv and everything that was generated
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log

@@ -1,0 +1,26 @@
+"""The documentation as a site: every link and anchor leads somewhere, and no page fetches anything from elsewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.containers import ROOT
+
+_FETCHED = re.compile(r"""<(?:script|img|link)\b[^>]*\b(?:src|href)=["']?(https?://[^"'\s>]+)""")
+
+
+def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")],
+        cwd=ROOT, capture_output=True, text=True, timeout=120, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    pages = list((tmp_path / "site").rglob("*.html"))
+    sources = {path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
+    assert len(pages) >= len(sources), "a page for each"
+    for page in pages:
+        assert not _FETCHED.findall(page.read_text()), page
