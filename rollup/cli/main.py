@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import demo, inspect, query, run, say_interrupted, serve, ui
+from rollup.cli import demo, doctor, inspect, query, run, say_interrupted, serve, ui
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
@@ -65,6 +65,7 @@ cli.command("replay")(replay.replay)
 cli.command("recover")(recover.recover)
 cli.command("change")(change.change)
 cli.command("maintain")(maintain.maintain)
+cli.command("doctor")(doctor.doctor)
 cli.command("demo")(demo.demo)
 cli.command("uql")(uql.uql)
 cli.command("sql")(sql.sql)
