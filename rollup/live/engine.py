@@ -73,7 +73,7 @@ class Engine:
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
         self._pipelines = Pipelines(self._component)
-        self._residence = Residence(self._component, self._deployer.catalog.types.get, columns)
+        self._residence = Residence(self._component, self._deployer.catalog.types.get, columns, self._columns)
         self._hearing = Hearing(self._deployer.types)
 
     @property
@@ -194,13 +194,14 @@ class Engine:
         make = self._component.runner.row
         now = self._component.runner.now
         instants = np.full(len(events), now) if times is None else np.maximum(times, now)
-        if self._residence.takes(stream, len(events)) and self._hearing.to_tables([*self._deployer.types]):
+        if self._residence.takes(stream, len(events)):
             whole = events.batch(stream, instants, make)
             if whole is not None:
                 self._hearing.tell_emitted(self._residence.send(stream, whole.columns, instants))
                 return
         self._residence.hand_back()
-        batch = events.batch(stream, instants, make) if self._columns.wants(stream, len(events)) else None
+        over = self._columns.wants(stream, len(events)) and not self._residence.goes_over
+        batch = events.batch(stream, instants, make) if over else None
         if batch is None:
             self._one_by_one(stream, events, times)
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any
 
 import numpy as np
@@ -147,13 +147,14 @@ class Hearing:
             for name in (None, tape.statement) if self._there(tape.statement) else ():
                 self._give(self._tables.get(name, []), arrived)
 
-    def to_tables(self, statements: Sequence[str]) -> bool:
-        """Whether nobody but listeners to tables hears these statements."""
-        return self._only_tables(statements)
-
     def tell_emitted(self, emitted: Sequence[Emitted]) -> None:
-        """What a batch through the program of a component has brought, to listeners to tables."""
-        self._telling(self._tell_each_emitted, [each for each in emitted if len(each.at)])
+        """What a batch through the program of a component has brought."""
+        told = [each for each in emitted if len(each.at)]
+        if self._only_tables([each.statement for each in told]):
+            self._telling(self._tell_each_emitted, told)
+        else:
+            placed = sorted((one for each in told for one in each.deliveries()), key=itemgetter(0))
+            self.tell_deliveries([delivery for _, delivery in placed])
 
     def _tell_each_emitted(self, emitted: Sequence[Emitted]) -> None:
         arrived = [_of_emitted(each, self._of(each.statement)) for each in emitted]  # as long as all of them are there

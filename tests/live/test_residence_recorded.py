@@ -22,13 +22,14 @@ CASES: dict[str, Case] = {path.stem: json.loads(path.read_text()) for path in so
 WITH_WINDOWS = [
     name for name, case in CASES.items() if any("create window" in each["text"].lower() for each in case["epl"])
 ]
-GO_OVER = {"nw_faf", "nw_late_consumer", "nw_on_delete", "nw_on_update_order", "nw_undeploy"}
+GO_OVER = {"nw_basic", "nw_faf", "nw_late_consumer", "nw_on_delete", "nw_on_update_order", "nw_undeploy"}
 """The cases whose statements have a program from the beginning, and go over to it."""
 
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residence, "_LEAST", 1)
+    monkeypatch.setattr(residence, "_COMPILED", 1)
     monkeypatch.setattr(residence, "_WORTH", 0)
     monkeypatch.setattr(residence.Residence, "waits", True)
     monkeypatch.setattr(residence.Residence, "mode", "checked")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollup.engine.compiler.source import Source
-from rollup.engine.compiler.types import INT, ColumnsOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
+from rollup.engine.compiler.types import INT, ColumnsOf, ListOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
 from rollup.engine.expressions import Call, Expr, Field
 from rollup.engine.operators import EQUAL
 from rollup.engine.programs.lowering import stores
@@ -36,8 +36,6 @@ class Program:
     outputs: Mapping[str, str]
     """By statement the field of its output: instant, number of the delivery, sign, and the values."""
     constants: Mapping[str, object]
-    storing: frozenset[str]
-    """The streams whose events change named windows."""
 
     @property
     def text(self) -> str:
@@ -91,7 +89,6 @@ class _Lowering:
         self._outputs: dict[str, str] = {}
         self._timers: list[tuple[int, int, str, str | None]] = []
         """Phase, statement, the operator with the clock, and who is told that the change is over."""
-        self._storing = frozenset[str]()
         self._flows: dict[str, list[str]] = {}
         """By stream or store, into which others its rows go on."""
         self._emits: dict[str, str] = {}
@@ -107,9 +104,9 @@ class _Lowering:
                 if (each.store is not None) is creates:
                     self.place = name
                     self._statement(name, each)
-        self._storing = self._reaching()
+        self._refuse_circles()
         for title, store in self._stores.items():
-            stores.finish(self._linker, store, self._emits[title])
+            stores.finish(self._linker, store, self._emits[title], [*self._stores].index(title))
         return self._finished()
 
     def _statement(self, name: str, deployed: Deployed) -> None:
@@ -170,17 +167,17 @@ class _Lowering:
         if target.takes != "new":
             raise NotLowered("removed", "into a stream")
         if target.name in self._stores:
-            row, queue = self._stores[target.name].row, f"{self._stores[target.name].name}_inserts"
+            into, place, order = self._stores[target.name], [*self._stores].index(target.name), "stores_order"
         else:
             stream = self._stream(target.name)
             stream.target = True
             stream.all()
-            row, queue = stream.row, f"{stream.name}_inserts"
-            self._linker.state[queue] = QueueOf(row)
-        columns = target.columns
-        return lambda values: (
-            f"s.{queue}.append({row.struct}({', '.join('None' if c is None else values[c] for c in columns)}))"
-        )
+            into, place, order = stream, [*self._streams].index(target.name), "streams_order"
+            self._linker.state[f"{stream.name}_inserts"] = QueueOf(stream.row)
+        lines = [f"s.{into.name}_inserts.append(row)", f"s.{order}.append({place})"]
+        put = self._linker.function(f"put_{into.name}", "row", lines)
+        columns, struct = target.columns, into.row.struct
+        return lambda values: f"{put}({struct}({', '.join('None' if c is None else values[c] for c in columns)}))"
 
     # statements
 
@@ -199,8 +196,8 @@ class _Lowering:
             self._flows.setdefault(origin, []).append(plan.target.name)
         if isinstance(source, StoreInput):
             store = self._stores.get(source.store)
-            if store is None or source.condition is not None or not source.follow:
-                raise NotLowered("input", "a table, or a part of a store")
+            if store is None or not source.follow:
+                raise NotLowered("input", "a table")
             store.follow(selection(self._linker, plan, f"select{order}", store.row, emit))
             return
         assert isinstance(source, StreamInput)
@@ -231,12 +228,8 @@ class _Lowering:
         if not isinstance(source, StoreInput | StreamInput) or source.prior or getattr(source, "unnest", ()):
             raise NotLowered("input", type(source).__name__)
 
-    def _reaching(self) -> frozenset[str]:
-        """The streams whose events change named windows.
-
-        Raises NotLowered where a row may cause another of its own stream: that may have no end, which only rows refuse.
-        """
-        found = set[str]()
+    def _refuse_circles(self) -> None:
+        """Raises NotLowered where a row may cause another of its own stream: that may have no end, which only rows refuse."""
         for origin in self._flows:
             reached, todo = set[str](), [origin]
             while todo:
@@ -245,9 +238,6 @@ class _Lowering:
                 todo += new
             if origin in reached:
                 raise NotLowered("circle", origin)
-            if reached & self._stores.keys():
-                found.add(origin)
-        return frozenset(found)
 
     @staticmethod
     def _fields(plan: Select, source: StreamInput) -> set[int]:
@@ -283,7 +273,7 @@ class _Lowering:
         lines = stores.merge(self._linker, plan, self._stores[plan.store], made, emit)
         assert isinstance(plan.trigger, StreamInput)
         self._flows.setdefault(plan.trigger.filter.stream, []).append(plan.store)
-        self._read(plan.trigger.filter, lines, made)
+        self._read(plan.trigger.filter, ["s.place += 1", *lines], made)
 
     # the whole
 
@@ -299,7 +289,7 @@ class _Lowering:
             for name, stream in self._streams.items()
             if name not in self._stores
         }
-        return Program(linker.source(entries), streams, self._outputs, linker.constants, self._storing)
+        return Program(linker.source(entries), streams, self._outputs, linker.constants)
 
     def _stream_functions(self, stream: _Stream) -> None:
         """What is done with an event of a stream, with a batch of events, and how an event is kept: once, whoever keeps it."""
@@ -328,17 +318,30 @@ class _Lowering:
         linker.function(f"run_{name}", "i, end", ["while i < end:", *(f"    {line}" for line in lines)])
 
     def _settling(self) -> list[str]:
-        """What an event has caused, until nothing more is: rows into named windows first, then what windows tell, then streams."""
-        tells = [f"{store.name}_tell()" for store in self._stores.values()]
-        into = [(f"{store.name}_inserts", f"{store.window}_insert") for store in self._stores.values()]
-        into += [(f"{each.name}_inserts", f"on_{each.name}") for each in self._streams.values() if each.target]
-        if not into:
-            return tells
-        lines = [*tells, f"while {' or '.join(f's.{queue}' for queue, _ in into)}:"]
-        for number, (queue, function) in enumerate(into):
-            lines += [f"    {'elif' if number else 'if'} s.{queue}:", "        s.place += 1"]
-            lines.append(f"        {function}(s.{queue}.popleft())")
-        return [*lines, *(f"    {each}" for each in tells)]
+        """What an event has caused, until nothing more is: rows into named windows first, one after the other, then those into
+        streams. What windows have to tell they tell after each, and at once where no row goes into one."""
+        stores = [(i, each.name, f"{each.window}_insert") for i, each in enumerate(self._stores.values())]
+        streams = [(i, each.name, f"on_{each.name}") for i, each in enumerate(self._streams.values()) if each.target]
+        if not stores and not streams:
+            return []
+        tells = ["for number in s.stores_told:"] if stores else []
+        for number, store, _ in stores:
+            tells += [f"    if number == {number}:", f"        {store}_tell()"]
+        tells += ["s.stores_told.clear()"] if stores else []
+        lines, ways = ["a = 0", "b = 0"], list[tuple[str, list[str]]]()
+        for order, at, into in (("stores_order", "a", stores), ("streams_order", "b", streams)):
+            self._linker.state[order] = ListOf(INT)
+            found = [f"number = s.{order}[{at}]", f"{at} += 1"]
+            for number, name, function in into:
+                found += [f"if number == {number}:", f"    {function}(s.{name}_inserts.popleft())"]
+            ways.append((f"{at} < len(s.{order})", found))
+        (in_stores, to_stores), (in_streams, to_streams) = ways
+        if stores:
+            lines += [f"if not ({in_stores}):", *(f"    {each}" for each in tells)]
+        lines += [f"while {in_stores} or {in_streams}:", "    s.place += 1"]
+        lines += [f"    if {in_stores}:", *(f"        {each}" for each in to_stores)]
+        lines += ["    else:", *(f"        {each}" for each in to_streams)]
+        return [*lines, *(f"    {each}" for each in tells), "s.stores_order.clear()", "s.streams_order.clear()"]
 
     def _advancing(self) -> list[str]:
         """The clock walks through every instant that is due."""

@@ -29,9 +29,10 @@ def selection(linker: Linker, plan: Select, name: str, row: Reference, emit: Emi
     if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
         raise NotLowered("groups", "a rollup")
     made = _Selection(linker, plan, name, row, emit).operator()
-    if plan.where is None:
+    conditions = [each for each in (plan.where, getattr(plan.inputs[0], "condition", None)) if each is not None]
+    if not conditions:
         return made
-    passes = test(linker, f"{name}_passes", [plan.where], _ROW, "row")
+    passes = test(linker, f"{name}_passes", conditions, _ROW, "row")
     ports = {"test": [passes], **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")}}
     return linker.operator(grouping.Where, f"{name}_where", ports=ports)
 

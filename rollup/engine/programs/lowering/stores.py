@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rollup.engine.compiler.types import QueueOf, Reference, Struct
+from rollup.engine.compiler.types import INT, ListOf, QueueOf, Reference, Struct
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Call, Expr, Field, inputs_read
 from rollup.engine.operators import EQUAL
@@ -60,11 +60,15 @@ def create(linker: Linker, store: Store) -> None:
     window(linker, store.spec.window, store.window, store.row, ports)
 
 
-def finish(linker: Linker, store: Store, emit: str) -> None:
-    """The store itself, with its indexes and with those who follow it."""
+def finish(linker: Linker, store: Store, emit: str, number: int) -> None:
+    """The store itself, which has a number among all, with its indexes and with those who follow it."""
+    linker.state["stores_told"] = ListOf(INT)
+    changed = linker.function(f"{store.name}_changed", "", [f"s.stores_told.append({number})"])
     ports = {f"follow_{each}": names for each, names in store.followers.items()}
     ports |= {f"index_{each}": [f"{index}_{each}" for index in store.indexes.values()] for each in ("insert", "remove")}
-    linker.operator(stores.NamedWindow, store.name, types={"Row": store.row}, ports={**ports, "emit": [emit]})
+    linker.operator(
+        stores.NamedWindow, store.name, types={"Row": store.row}, ports={**ports, "emit": [emit], "changed": [changed]}
+    )
 
 
 def merge(linker: Linker, plan: Merge, store: Store, name: str, emit: str) -> list[str]:

@@ -24,6 +24,10 @@ class NamedWindow(Operator):
         """Tell listeners of a row."""
 
     @port
+    def changed(self) -> None:
+        """The window has something to tell."""
+
+    @port
     def follow_insert(self, row: Row) -> None:
         """Statements that follow hear of a row that came."""
 
@@ -38,26 +42,32 @@ class NamedWindow(Operator):
     def insert(self, row: Row) -> None:
         """A row has come into the window."""
         self.index_insert(row)
+        self.note()
         self.inserted.append(row)
         self.emit(row, 1)
 
     def remove(self, row: Row) -> None:
         """A row has left the window, or was taken out."""
         self.index_remove(row)
+        self.note()
         self.removed.append(row)
         self.emit(row, -1)
 
+    def note(self) -> None:
+        """The window is about to change."""
+        if not self.inserted and not self.removed:
+            self.changed()
+
     def tell(self) -> None:
         """The event is through: statements that follow hear of all that it has changed as one change."""
-        if self.inserted or self.removed:
-            s.place += 1
-            for row in self.inserted:
-                self.follow_insert(row)
-            for row in self.removed:
-                self.follow_remove(row)
-            self.inserted.clear()
-            self.removed.clear()
-            self.follow_flush()
+        s.place += 1
+        for row in self.inserted:
+            self.follow_insert(row)
+        for row in self.removed:
+            self.follow_remove(row)
+        self.inserted.clear()
+        self.removed.clear()
+        self.follow_flush()
 
 
 class Index(Operator):

@@ -1,8 +1,8 @@
 """Where the state of a component is: with its instances on rows, or with its program.
 
-A component goes over to its program with a batch that is large beside its state, once the program's machine code is there
-(a thread makes it meanwhile). Whoever then wants anything but a batch of events gives the state back to the rows first.
-The state passes through the interpreted mode, whose rows and groups are objects of Python as those of the rows are.
+A component goes over to its program once as many events have come as make up for carrying its state over and back; large
+batches then have it compiled, by a thread. Whoever wants anything but a batch of events gives the state back to the rows
+first. The state passes through the interpreted mode, whose rows and groups are objects of Python as those of the rows are.
 """
 
 from __future__ import annotations
@@ -10,29 +10,38 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.groups import Ints
+from rollup.engine.columns.running.placing import Placed
 from rollup.engine.compiler.cache import Code, later
+from rollup.engine.expressions import Field
+from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.programs.lowering.components import Program, TypeOf, lowered
 from rollup.engine.programs.lowering.unsupported import Unsupported
 from rollup.engine.programs.runtime.running import Mode, Running
-from rollup.engine.rows.actions import Merge
+from rollup.engine.reals import orderable, ordered_value
+from rollup.engine.row import Delta, Row
 from rollup.engine.rows.component import Component, Deployed
+from rollup.engine.rows.instance import Instance
 from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.runner import Delivery
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
+from rollup.engine.rows.windows.base import Window, WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.timed import Time
 
-_LEAST = 512
+_LEAST = 8
 """Smaller batches go to the rows, unless the state is with the program already."""
+_COMPILED = 512
+"""From so many events on a batch is worth machine code."""
 _WORTH = 4
-"""A batch of so many events for each row of the state gains more than it costs to carry the state over and back."""
+"""So many events for each row of the state gain more than it costs to carry the state over and back."""
 _MOST = 50
 """So many statements are one program: machine code takes time in proportion to its text."""
 _WINDOWS = KeepAll | Length | Unique | Time
@@ -40,37 +49,72 @@ _WINDOWS = KeepAll | Length | Unique | Time
 
 @dataclass(frozen=True)
 class Emitted:
-    """What a statement made of a batch, row by row: the instants, the signs (1 comes, -1 leaves), and the columns."""
+    """What a statement made of a batch, row by row: the instants, the numbers of the deliveries, the signs (1 comes, -1
+    leaves), and the columns. `order`: the statement's number."""
 
     statement: str
+    order: int
     at: Ints
+    place: Ints
     sign: Ints
     columns: Sequence[pa.Array]
 
     @staticmethod
-    def of(statement: str, output: Sequence[pa.Array]) -> Emitted:
+    def of(statement: str, order: int, output: Sequence[pa.Array]) -> Emitted:
         """A program's output; in each delivery rows that come stand before those that leave."""
         at, place, sign = (each.to_numpy() for each in output[:3])
         columns = output[3:]
         if len(sign) and bool((sign < 0).any()):
             turns = np.lexsort((-sign, place))
-            at, sign = at[turns], sign[turns]
+            at, place, sign = at[turns], place[turns], sign[turns]
             columns = [each.take(pa.array(turns)) for each in columns]
-        return Emitted(statement, at, sign, columns)
+        return Emitted(statement, order, at, place, sign, columns)
+
+    def deliveries(self) -> Iterator[tuple[tuple[int, int], Delivery]]:
+        """The same as deliveries, each with its place among those of all statements."""
+        rows = [Row(0, each) for each in zip(*(column.to_pylist() for column in self.columns), strict=True)]
+        begins = np.flatnonzero(np.diff(self.place, prepend=-1)).tolist()
+        came = np.add.reduceat(self.sign > 0, begins).tolist() if begins else []
+        for begin, end, new in zip(begins, [*begins[1:], len(rows)], came, strict=True):
+            delta = Delta(rows[begin : begin + new], rows[begin + new : end])
+            yield (int(self.place[begin]), self.order), Delivery(self.statement, int(self.at[begin]), delta)
+
+
+class Beside(Protocol):
+    """What else may run the statements."""
+
+    def placed(self) -> Sequence[Placed]:
+        """Where each statement runs."""
+        ...
+
+    def gone_over(self) -> Sequence[str]:
+        """The statements whose state is there."""
+        ...
+
+
+class _Kept(NamedTuple):
+    """A window: the name of its operator, its plan, the window, and whose it is."""
+
+    name: str
+    spec: WindowSpec
+    window: Window
+    owner: Instance
 
 
 class Residence:
-    """A component and its program. `least` None: it never goes over."""
+    """A component and its program. `least` None: it never goes over. `beside`: what runs statements without a program."""
 
     waits = False
-    """Whether the first batch waits for machine code."""
+    """Whether a large batch waits for machine code."""
     mode: Mode = "compiled"
 
-    def __init__(self, component: Component, type_of: TypeOf, least: int | None) -> None:
-        self._component, self._type_of, self._least = component, type_of, least
+    def __init__(self, component: Component, type_of: TypeOf, least: int | None, beside: Beside) -> None:
+        self._component, self._type_of, self._least, self._beside = component, type_of, least, beside
         self._program: Program | Unsupported | None = None
         self._code: Future[Code] | None = None
         self._running: Running | None = None
+        self._events = 0
+        """How many events have come since the state was given back."""
 
     def forget(self) -> None:
         """Statements begin or end: the state is with the rows, and the program is no longer theirs."""
@@ -81,58 +125,70 @@ class Residence:
     def program(self) -> Program | Unsupported:
         """The program of the component, or why it has none."""
         if self._program is None:
-            self._program = _against(self._component) or lowered(self._component, self._type_of)
+            self._program = self._against() or lowered(self._component, self._type_of)
         return self._program
 
     @property
     def goes_over(self) -> bool:
-        """Whether the component goes over to its program with a large batch."""
-        return self._least is not None and isinstance(self.program, Program)
+        """Whether the component goes over to its program, unless statements have gone elsewhere."""
+        return self._least is not None and isinstance(self.program, Program) and not self._beside.gone_over()
 
     def takes(self, stream: str, events: int) -> bool:
         """Whether a batch of so many events of a stream goes to the program."""
-        if self._least is None or events < max(self._least, _LEAST):
+        if self._least is None or (self._running is None and events < _LEAST):
             return False
         program = self.program
-        if not isinstance(program, Program) or stream not in program.streams:
+        if not self.goes_over or not isinstance(program, Program) or stream not in program.streams:
             return False
-        if self._running is not None:
-            return True
-        if stream not in program.storing:
-            return False
-        if events < _WORTH * sum(len(store.content()) for _, store, _ in self._stores()):
-            return False
-        self._code = self._code or later(program.source, self.mode == "checked")
-        return self.waits or self._code.done()
+        if events >= _COMPILED:
+            self._code = self._code or later(program.source, self.mode == "checked")
+        if self._running is None:
+            self._events += events
+            held = sum(sum(1 for _ in kept.window.content()) for kept in self._kept())
+            return self._events >= _WORTH * held
+        return True
 
     def send(self, stream: str, columns: Sequence[pa.Array], times: Ints) -> list[Emitted]:
         """A batch of a stream, each event at its instant; what statements make of it."""
-        program, running = self.program, self._running or self._go_over()
-        assert isinstance(program, Program)
+        running = self._running or self._go_over()
+        if running.mode != self.mode and len(times) >= _COMPILED and self._compiled:
+            running = self._running = running.moved(self.mode)
         running.send(stream, columns, pa.array(times))
         runner = self._component.runner
         runner.environment.now = max(runner.now, int(times[-1]))
         runner.rows += len(times)
-        return [Emitted.of(name, each) for name, each in running.taken().items()]
+        orders = {name: deployed.order for name, deployed in self._component.statements.items()}
+        return [Emitted.of(name, orders[name], each) for name, each in running.taken().items()]
 
-    def _stores(self) -> Iterator[tuple[str, NamedWindow, Deployed]]:
-        """The named windows, by the names of their windows' operators."""
+    @property
+    def _compiled(self) -> bool:
+        """Whether there is machine code."""
+        if self._code is None or not (self.waits or self._code.done()):
+            return False
+        self._code.result()  # raises what kept it from being made
+        return True
+
+    def _kept(self) -> Iterator[_Kept]:
+        """The windows of stores and of statements."""
         for name, deployed in self._component.statements.items():
+            plan = deployed.plan
             if deployed.store is not None and not self._component.is_store(name):
                 store = self._component.store(deployed.store, self._component.root)
                 assert isinstance(store, NamedWindow)
-                yield f"store{deployed.order}_window", store, deployed
-
-    def _totals(self) -> Iterator[tuple[str, SelectInstance, list[str]]]:
-        """The statements that keep a total, by the names of their operators, with the names of its slots."""
-        for name, deployed in self._component.statements.items():
-            plan = deployed.plan
-            if isinstance(plan, Select) and plan.levels:
+                yield _Kept(f"store{deployed.order}_window", store.spec.window, store.window, store)
+            elif isinstance(plan, Select) and isinstance(source := plan.inputs[0], StreamInput):
                 instance = self._component.root.instances[name]
-                assert isinstance(instance, SelectInstance)
-                calls = enumerate(plan.levels[0].calls)
-                slots = [f"a{i}_{slot}" for i, call in calls for slot in call.aggregate.slots]
-                yield f"select{deployed.order}", instance, slots
+                window = instance.inputs[0].window
+                if window is not None and source.window is not None:
+                    yield _Kept(f"window{deployed.order}", source.window, window, instance)
+
+    def _groups(self) -> Iterator[tuple[str, SelectInstance, Sequence[AggregateCall]]]:
+        """The statements that keep aggregates, by the names of their operators, with the calls."""
+        for name, deployed in self._component.statements.items():
+            plan, instance = deployed.plan, self._component.root.instances.get(name)
+            if isinstance(plan, Select) and isinstance(instance, SelectInstance) and (plan.grouping or plan.levels):
+                calls = plan.grouping.calls if plan.grouping is not None else plan.levels[0].calls
+                yield f"select{deployed.order}", instance, calls
 
     # from rows to the program
 
@@ -140,88 +196,138 @@ class Residence:
         """The program goes on where the rows stand; their timers rest."""
         program, runner = self.program, self._component.runner
         assert isinstance(program, Program)
-        assert self._code is not None
-        self._code.result()
-        made = Running(program, "interpreted", runner.now)
-        space = made.functions
-        for name, store, _ in self._stores():
-            self._fill(space, name, store)
-            runner.timers.forget(store)
-        for name, instance, slots in self._totals():
-            for _, values, _ in instance.kind.snapshot()[0]:
-                group = space[f"{name}_new_group"]()
-                for slot, value in zip(slots, values, strict=True):
-                    setattr(group, slot, value)
-                made.set(f"{name}_group", group)
-        self._running = made.moved(self.mode)
-        return self._running
+        made = self._running = Running(program, "interpreted", runner.now)
+        space, known = made.functions, dict[int, tuple[Any, ...]]()
+        for kept in self._kept():
+            self._fill(space, kept, known)
+            runner.timers.forget(kept.owner)
+        for name, instance, calls in self._groups():
+            state = instance.kind.snapshot()
+            for key, values, rows in (state if instance.plan.total else state[0])[0]:
+                if instance.plan.total:
+                    made.set(f"{name}_group", group := space[f"{name}_new_group"]())
+                elif rows > 0:
+                    group = space[f"Group_{name}"](*key)
+                    made.get(f"{name}_groups")[key[0] if len(key) == 1 else key or 0] = group
+                    group.rows = rows
+                else:
+                    continue
+                for slot, value in zip(_slots(calls), values, strict=True):
+                    if isinstance(kept := getattr(group, slot), int | float | None):
+                        setattr(group, slot, value)
+                    else:
+                        kept.update(map(ordered_value, value))
+        return made
 
     @staticmethod
-    def _fill(space: dict[str, Any], name: str, store: NamedWindow) -> None:
-        """The rows of a named window into the fields of its operators."""
+    def _fill(space: dict[str, Any], kept: _Kept, known: dict[int, tuple[Any, ...]]) -> None:
+        """The rows of a window into the fields of its operators. `known`: those that other windows hold, too."""
+        name = kept.name
         by = f"{name.removesuffix('_window')}_by_"
         indexes = [each for each in space if each.startswith(by) and each.endswith("_insert")]
         held = space[f"s_{name}_rows"]
-        times = {row.id: time for row, time in store.window.snapshot()} if isinstance(store.spec.window, Time) else {}
-        for row in store.content():
-            kept = tuple([*row.values])  # a tuple of its own: it is one row
-            if isinstance(store.spec.window, Unique):
-                held[space[f"{name}_key"](kept)] = kept
+        times = {row.id: time for row, time in kept.window.snapshot()} if isinstance(kept.spec, Time) else {}
+        for row in kept.window.content():
+            values = known.setdefault(row.id, tuple([*row.values]))  # a tuple of its own: it is one row
+            if isinstance(kept.spec, Unique):
+                held[space[f"{name}_key"](values)] = values
             elif times:
-                held.append(space[f"Stamped_{name}"](times[row.id], kept))
+                held.append(space[f"Stamped_{name}"](times[row.id], values))
             else:
-                held.append(kept)
+                held.append(values)
             for index in indexes:
-                space[index](kept)
+                space[index](values)
 
     # from the program to rows
 
     def hand_back(self) -> None:
         """The rows go on where the program stands."""
+        self._events = 0
         if self._running is None:
             return
-        made, self._running = self._running.moved("interpreted"), None
-        runner = self._component.runner
-        for name, store, _ in self._stores():
-            held, spec = made.get(f"{name}_rows"), store.spec.window
+        made, self._running = self._running, None
+        made = made if made.mode == "interpreted" else made.moved("interpreted")
+        known, row = dict[int, Row](), self._component.runner.row
+
+        def back(values: tuple[Any, ...]) -> Row:
+            return known.get(id(values)) or known.setdefault(id(values), row(values))
+
+        for name, spec, window, owner in self._kept():
+            held = made.get(f"{name}_rows")
             if isinstance(spec, Time):
-                store.restore_kept([[runner.row(each.row), each.time] for each in held])
+                state: Any = [[back(each.row), each.time] for each in held]
             else:
-                rows = held.values() if isinstance(spec, Unique) else held
-                store.restore_kept([runner.row(each) for each in rows])
-            store.ask_timers()
-        for name, instance, slots in self._totals():
-            group = made.get(f"{name}_group")
-            values = [] if group is None else [[(), [getattr(group, slot) for slot in slots], 1]]
-            instance.kind.restore([values])
+                state = [back(each) for each in (held.values() if isinstance(spec, Unique) else held)]
+            owner.restore_kept(state) if isinstance(owner, NamedWindow) else window.restore(state)
+            owner.ask_timers()
+        for name, instance, calls in self._groups():
+            self._grouped(made, name, instance, calls)
         self._component.changed += 1  # whoever has looked into the windows looks again
 
+    @staticmethod
+    def _grouped(made: Running, name: str, instance: SelectInstance, calls: Sequence[AggregateCall]) -> None:
+        """The groups of a statement."""
+        plan, width = instance.plan, 0
+        if not plan.total:
+            keys = plan.grouping.dimensions if plan.grouping is not None else plan.levels[0].keys
+            width = len(keys)
+        fold, found = Fold(tuple(calls)), list[list[Any]]()
+        some = [made.get(f"{name}_group")] if plan.total else made.get(f"{name}_groups").values()
+        for group in some:
+            if group is None:
+                continue
+            values = fold.start()
+            for place, slot in enumerate(_slots(calls)):
+                value = getattr(group, slot)
+                if isinstance(value, int | float | str | None):
+                    values[place] = value
+                else:
+                    values[place].update(map(orderable, value))
+            found.append([tuple(getattr(group, f"k{i}") for i in range(width)), values, group.rows or 1])
+        if plan.total:
+            instance.kind.restore([found])
+        elif plan.grouping is None:
+            instance.kind.restore([[found], []])
+        else:
+            instance.kind.restore([[found], [], [[0, key, (_shown(instance, key),)] for key, _, _ in found]])
 
-def _against(component: Component) -> Unsupported | None:
-    """Why a component stays as it is: columns carry it, or its state cannot be carried over; None where it goes over."""
-    if not component.stores:
-        return Unsupported("store", "none: columns carry such statements")
-    if len(component.statements) > _MOST:
-        return Unsupported("statement", f"more than {_MOST}")
-    for name, deployed in component.statements.items():
-        reason = None if component.is_store(name) else _against_state(component, deployed)
-        if reason is not None:
-            return Unsupported(*reason, place=name)
-    return None
+    def _against(self) -> Unsupported | None:
+        """Why a component stays as it is: columns carry it, or its state cannot be carried over; None where it goes over."""
+        component = self._component
+        if len(component.statements) > _MOST:
+            return Unsupported("statement", f"more than {_MOST}")
+        if all(each.executor == "columns" for each in self._beside.placed()):
+            return Unsupported("statement", "columns carry it")
+        for name, deployed in component.statements.items():
+            reason = None if component.is_store(name) else _against_state(component, deployed)
+            if reason is not None:
+                return Unsupported(*reason, place=name)
+        return None
+
+
+def _slots(calls: Sequence[AggregateCall]) -> list[str]:
+    """The fields of a group that hold aggregates, in order."""
+    return [f"a{i}_{slot}" for i, call in enumerate(calls) for slot in call.aggregate.slots]
+
+
+def _shown(instance: SelectInstance, key: tuple[Any, ...]) -> Row:
+    """A row of a group, which says no more than its key."""
+    plan = instance.plan
+    dimensions = plan.grouping.dimensions if plan.grouping is not None else ()
+    known = {each.index: value for each, value in zip(dimensions, key, strict=True) if isinstance(each, Field)}
+    return Row(0, tuple(known.get(i) for i in range(1 + max(known, default=-1))))
 
 
 def _against_state(component: Component, deployed: Deployed) -> tuple[str, str] | None:
     """Why the state of a statement cannot be carried between rows and a program."""
     plan = deployed.plan
     if isinstance(plan, Select):
-        if plan.grouping is not None or (plan.levels and not plan.total):
-            return "groups", "the state of groups"
-        if any(isinstance(each, StreamInput) and each.window is not None for each in plan.inputs):
+        windows = [each.window for each in plan.inputs if isinstance(each, StreamInput)]
+        if any(each is not None and not isinstance(each, _WINDOWS) for each in windows):
             return "window", "the state of a window"
-        slots = {start for level in plan.levels for call in level.calls for start in call.aggregate.slots.values()}
-        return None if slots <= {"0", "0.0"} else ("aggregate", "the state of numbers in order")
+        return None
     if deployed.store is None or deployed.context is not None:
-        return None if isinstance(plan, Merge) else ("statement", type(plan).__name__)
+        return None
     store = component.store(deployed.store, component.root)
     plain = isinstance(store, NamedWindow) and isinstance(store.spec.window, _WINDOWS) and not store.unique
     return None if plain else ("store", deployed.store)
