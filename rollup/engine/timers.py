@@ -8,9 +8,8 @@ the ends of contexts; within a phase by deployment, then by partition.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from enum import IntEnum
-from math import inf
 from typing import Any, Protocol, TypeVar
 
 
@@ -95,11 +94,6 @@ class Timers:
         return bool(self._heap) and self._heap[0][0] <= by
 
     @property
-    def quiet_until(self) -> float:
-        """Before which instant nothing is due, as long as nobody asks anew."""
-        return self._heap[0][0] if self._heap else inf
-
-    @property
     def next(self) -> int | None:
         """The earliest instant that is asked for."""
         while self._heap and not self._holds(self._heap[0]):
@@ -119,21 +113,6 @@ class Timers:
             target = self._targets.get(key)
             if target is not None:
                 yield target, _PHASES[phase], at
-
-    def take_window(self, of: Mapping[int, T], by: int) -> tuple[int, T] | None:
-        """The earliest that is due by an instant, and when it is, where that is the windows of one of these targets, by `id`; None
-        where nothing is due, or somebody else comes first."""
-        heap = self._heap
-        while heap and heap[0][0] <= by:
-            due, phase, _, key = entry = heap[0]
-            if self._holds(entry):
-                if phase != Phase.WINDOW or key not in of:
-                    return None
-                heapq.heappop(heap)
-                del self._asked[phase][key]
-                return due, of[key]
-            heapq.heappop(heap)
-        return None
 
     def fire_in_turn(self, now: int, fire: Callable[[Timed, Phase], None]) -> None:
         """Everything that is due by `now`, statement after statement in their order, each until nothing of it is due any

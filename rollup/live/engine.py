@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, repeat
 from typing import Any, Literal
@@ -21,7 +21,6 @@ from rollup.engine.dividing import from_outside
 from rollup.engine.programs.runtime.residence import Residence
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
-from rollup.engine.rows.pipelines.running import Pipeline, Pipelines
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State, taking_up
 from rollup.engine.types import DataType, Kind, RowType
@@ -37,11 +36,7 @@ _LEAST = 256
 _TOGETHER = 1 << 16
 """So many events of a table are one batch, so that what they deliver together stays bounded."""
 _TOLD_TOGETHER = 1000
-_AGAIN = 64
-"""After so many events that are told one by one it is asked whether a pipeline has begun."""
 _OF_INSTANTS = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.STRING)
-_SEVERAL = 8
-"""So many events are told sooner through a pipeline than one by one."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,6 @@ class Engine:
         self._component = Component(start)
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
-        self._pipelines = Pipelines(self._component)
         self._residence = Residence(self._component, self._deployer.catalog.types.get, columns, self._columns)
         self._hearing = Hearing(self._deployer.types)
 
@@ -259,44 +253,15 @@ class Engine:
         taken = events if some is None else events.where(some)
         at = times if times is None or some is None else times[np.asarray(some)]
         timed = zip(taken.rows(runner.row), repeat(None) if at is None else at.tolist(), strict=False)
-        several = len(taken) >= _SEVERAL
         try:
             for _ in range(0, len(taken), AT_A_TIME):
-                some, pipeline = islice(timed, AT_A_TIME), self._pipelines.of(stream) if several else None
                 with uncollected():
-                    if pipeline is None or not self._through(pipeline, some):
-                        self._told_each(stream, some)
+                    runner.send_each(stream, islice(timed, AT_A_TIME), _TOLD_TOGETHER, self._tell)
             if times is not None and len(times):
                 with uncollected():
                     runner.advance_span(int(times[-1]))
         finally:
             self._tell()
-
-    def _told_each(self, stream: str, events: Iterable[tuple[Sequence[Any], int | None]]) -> None:
-        """At most `AT_A_TIME` events one by one; through a pipeline where one begins with an event or by the clock."""
-        runner, some = self._component.runner, iter(events)
-        for _ in range(0, AT_A_TIME, _AGAIN):
-            if self._pipelines.begun(stream) is None:
-                runner.send_each(stream, islice(some, _AGAIN), _TOLD_TOGETHER, self._tell)
-                continue
-            self._tell()
-            pipeline = self._pipelines.begun(stream)  # whoever was told may have changed that
-            if pipeline is not None and self._through(pipeline, some):
-                return
-        runner.send_each(stream, some, _TOLD_TOGETHER, self._tell)
-
-    def _through(self, pipeline: Pipeline, events: Iterable[tuple[Sequence[Any], int | None]]) -> bool:
-        """Events through a pipeline; False: the rest of them has to go another way."""
-        try:
-            return pipeline.send_each(events)
-        finally:
-            self._tell_through(pipeline)
-
-    def _tell_through(self, pipeline: Pipeline) -> None:
-        """What events through a pipeline have brought, after what else there is."""
-        runner = self._component.runner
-        before, runner.deliveries = runner.deliveries, []
-        self._hearing.tell_tapes(before, *pipeline.taken())
 
     def advance(self, to: int) -> None:
         """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from operator import is_, itemgetter
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
-from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.telling import Heap, Told
 from rollup.engine.programs.runtime.residence import Emitted
 from rollup.engine.row import Row
-from rollup.engine.rows.pipelines.tapes import Tape, merged
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.types import DataType, Kind, RowType
 
@@ -130,22 +128,6 @@ class Hearing:
     def tell_deliveries(self, deliveries: Sequence[Delivery]) -> None:
         """What events or the clock have brought, in order."""
         self.tell(_told(deliveries))
-
-    def tell_tapes(self, before: Sequence[Delivery], tapes: Sequence[Tape], times: Sequence[int]) -> None:
-        """What events at those instants have brought, and before them what else there is."""
-        if self._only_tables([tape.statement for tape in tapes]):
-            self._telling(self._tell_each_tape, before, tapes, np.array(times, np.int64))
-        elif left := [*before, *merged(tapes, times)]:
-            self.tell_deliveries(left)
-
-    def _tell_each_tape(self, before: Sequence[Delivery], tapes: Sequence[Tape], times: Ints) -> None:
-        spoken = [tape for tape in tapes if tape.rows]
-        kinds = [self._of(tape.statement) for tape in spoken]  # as long as all of them are there
-        if before:
-            self._tell_all(_told(before))
-        for tape, arrived in zip(spoken, _of_tapes(spoken, kinds, times), strict=True):
-            for name in (None, tape.statement) if self._there(tape.statement) else ():
-                self._give(self._tables.get(name, []), arrived)
 
     def tell_emitted(self, emitted: Sequence[Emitted]) -> None:
         """What a batch through the program of a component has brought."""
@@ -309,28 +291,9 @@ def _of_emitted(emitted: Emitted, kinds: RowType) -> Arrived:
 
 def _cast(column: pa.Array, wanted: pa.DataType | None) -> pa.Array:
     try:
-        return column if wanted is None else column.cast(wanted)
+        return column if wanted is None or column.type == wanted else column.cast(wanted)
     except pa.ArrowInvalid:
         return column
-
-
-def _of_tapes(tapes: Sequence[Tape], kinds: Sequence[RowType], times: Ints) -> Iterator[Arrived]:
-    """What is on each tape; one that says the very rows of the tape before it shares their columns."""
-    last: tuple[Any, ...] = ()
-    arrived: Arrived | None = None
-    for tape, kind in zip(tapes, kinds, strict=True):
-        places, signs, rows = zip(*tape.rows, strict=True)
-        told = places, signs, list(kind.fields.items())
-        statement = pa.DictionaryArray.from_arrays(
-            pa.array(np.zeros(len(rows), np.int32)), _dictionary((tape.statement,))
-        )
-        if arrived is not None and told == last[:3] and all(map(is_, rows, last[3])):
-            arrived = replace(arrived, statement=statement)
-        else:
-            at = times[np.fromiter(places, np.int64, len(places))]
-            arrived = Arrived(statement, pa.array(at), pa.array(signs, pa.int8()), _table(rows, kind))
-            last = *told, rows
-        yield arrived
 
 
 def _table(rows: Sequence[Sequence[Any]], kinds: RowType) -> pa.Table:

@@ -9,11 +9,6 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.live import Engine
 
-SCHEMA = """
-create schema S(k string, n int, v double);
-create schema R(k string);
-@name('clock') select count(*) as c from R output snapshot every 70 msec;
-"""
 FOLLOWED = """
 @name('sum') select sum(v) as s from W;
 @name('groups') select irstream k, count(*) as c, sum(v) as s from W group by k having count(*) > 1;
@@ -28,15 +23,6 @@ _EVENT = st.fixed_dictionaries(
     }
 )
 EVENTS = st.lists(_EVENT, min_size=8, max_size=30)
-
-
-def engine_of(text: str) -> Engine:
-    """One on rows, with `SCHEMA`."""
-    engine = Engine(columns=None)
-    engine.deploy(SCHEMA + text)
-    engine.send("R", {"k": "a"})
-    engine.send("R", {"k": "b"})
-    return engine
 
 
 def said(engine: Engine) -> list[Any]:

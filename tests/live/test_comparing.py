@@ -48,5 +48,6 @@ def _compared(seed: int, events: int) -> None:
         return
     course = steps(random, events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rollup.engine.rows.pipelines.partitions._SOME", 2)  # a partition has few of so few events
+        patch.setattr("rollup.engine.programs.runtime.residence._LEAST", 2)
+        patch.setattr("rollup.engine.programs.runtime.residence._WORTH", 0)
         assert difference(program, course) is None, f"seed {seed}: {report(program, course)}"

@@ -309,16 +309,6 @@ class OnSelectInstance(SelectInstance):
         super().__init__(name, plan.select, where, order)
         self._action, self._by_key = plan, ByKey(plan.select.where, 1)
 
-    @property
-    def asks_of(self) -> str:
-        """The store."""
-        return self._action.store
-
-    @property
-    def deletes(self) -> bool:
-        """Whether what it finds leaves the store."""
-        return self._action.delete
-
     def found(self, r: Rows) -> Sequence[Row]:
         """The rows of the store that an event may find."""
         return self.held_for(1, self._by_key, r)

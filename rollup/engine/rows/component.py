@@ -266,20 +266,15 @@ class Component:
         rows = self.runner.row([value]), self.runner.row([before])
         self.runner.deliver(self._variables[name], Delta([rows[0]], [rows[1]]))
 
+    def said_by(self, variable: str) -> str:
+        """The statement that says that a variable has another value."""
+        return self._variables[variable]
+
     def tell_variables(self, names: Collection[str], where: Partition) -> None:
         """Variables have been set: outputs may be due, those of other partitions by what all of them see."""
         shared = self.runner.environment.variables.keys() & names
         for instance in list(self._conditions.values()):
             instance.variables_set(names if instance.partition is where else shared)
-
-    def said_by(self, variable: str) -> str:
-        """The statement that says that a variable has another value."""
-        return self._variables[variable]
-
-    @property
-    def hearing_variables(self) -> Collection[int]:
-        """Who is told when variables change."""
-        return self._conditions.keys()
 
     def hears_variables(self, instance: Instance, hears: bool) -> None:
         """Whether an instance is told when variables change."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row, Rows, together
 from rollup.engine.rows.inputs import InputState, Listening, entry_of
 from rollup.engine.rows.keyed import ByKey
@@ -54,8 +53,6 @@ class Instance:
         windows = enumerate(state.window for state in self.inputs)
         self._timed = [(number, window) for number, window in windows if window is not None and window.timed]
         """The windows that may ask for an instant, and their inputs."""
-        self._asks = True
-        """Whether it asks for the instants of its windows, and nobody else looks after them."""
         running = (
             running_of(lookups, inputs, width, self.environment, self._followed) if width else [None] * len(lookups)
         )
@@ -101,15 +98,6 @@ class Instance:
         elif state.findable and (found := by_key.rows(state, r, self.environment)) is not None:
             return found
         return self.held(number)
-
-    def heard(self, stream: str) -> list[Entry]:
-        """Its entries among the filters of a stream."""
-        return [entry for name, entry in self._listening.entries if name == stream]
-
-    @property
-    def has_patterns(self) -> bool:
-        """Whether patterns hear streams for it."""
-        return bool(self._matchers)
 
     # life
 
@@ -265,10 +253,6 @@ class Instance:
         if self._remembers:
             self._gone += deltas.items()
 
-    def keeps_up(self, number: int) -> bool:
-        """Whether anything is kept of an input beside its window."""
-        return number in self._sought or any(each.input == number for each in self._running)
-
     def keep_up(self, number: int, delta: Delta) -> None:
         """An input has changed: what its sub-query keeps of it."""
         if number in self._sought:
@@ -292,15 +276,10 @@ class Instance:
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
-        if self._timed and self._asks:
+        if self._timed:
             self.runner.timers.ask(self, self.window_phase, self.due_window)
         if self.clocked:
             self.runner.timers.ask(self, Phase.OUTPUT, self.due_output())
-
-    @property
-    def has_timed_windows(self) -> bool:
-        """Whether a window may ask for an instant."""
-        return bool(self._timed)
 
     @property
     def due_window(self) -> int | None:
@@ -311,12 +290,6 @@ class Instance:
             if due is not None and (found is None or due < found):
                 found = due
         return found
-
-    def watched(self, watched: bool) -> None:
-        """Somebody looks after the instants of the windows, and lets out what is due; or nobody any more."""
-        self._asks = not watched
-        if self.alive:
-            self.runner.timers.ask(self, self.window_phase, None if watched else self.due_window)
 
     # what a statement makes of it
 

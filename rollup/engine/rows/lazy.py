@@ -228,13 +228,9 @@ class Awaiting(Gathering):
         self._known: Any = _UNKNOWN
         """The variables with which there was no output; unknown while any event may bring one."""
 
-    def may_bring(self, row: Row) -> bool:
-        """Whether an event may bring an output, whatever it is."""
-        return self._read(self.environment.variables) != self._known
-
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event."""
-        if not self.may_bring(row):
+        if self._read(self.environment.variables) == self._known:
             self.gather(row)
             return
         self.settle()
@@ -260,12 +256,6 @@ class Leaving(Lazy):
         """An event, after what was due before it has left."""
         self.settle()
         super().receive(inputs, row)
-
-    def entering(self, rows: Sequence[Row], now: int) -> Delta:
-        """Rows come into the only window, after what was due before them has left."""
-        self.settle()
-        ((_, window),) = self._windows
-        return window.enter(rows, now)
 
     def settle(self) -> None:
         """What is due leaves."""

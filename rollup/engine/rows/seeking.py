@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rollup.engine.compiling import compiled_row, predicate
+from rollup.engine.compiling import predicate
 from rollup.engine.expressions import All, Expr
 from rollup.engine.row import NOTHING, Delta, Row, Rows
-from rollup.engine.rows.keyed import ByKey, Keyed
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Input, StoreInput
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.joining import WHOLE, JoinSpec, Side
@@ -43,28 +43,6 @@ class Seeking:
         moved = deltas.get(1 - self.store, NOTHING)
         new = [r for row in moved.new for r in self._of(row, held_for)]
         return new, [r for row in moved.old for r in self._of(row, held_for)] if self._leaving else []
-
-    def finder(self, store: Keyed | None, held_for: HeldFor) -> Callable[[Row], Sequence[Rows]]:
-        """The combinations of a row with those of the store, found there by key where it finds them so; None: never."""
-        places, known, whole = ((), (), False) if store is None else self._by_key.key(store)
-        if store is None or not places:
-            return lambda row: self._of(row, held_for)
-        having, _, _, ordered, window = store.sought(places)
-        key, e, first, test = compiled_row(known), self._environment, self.store == 0, None if whole else self._test
-
-        def found(row: Row) -> Sequence[Rows]:
-            if window is not None and window.untold:
-                return self._of(row, held_for)
-            values = key((None, row) if first else (row,), (), e)
-            others = having(values) if not whole or None not in values else ()
-            if not ordered and len(others) > 1:
-                return self._of(row, held_for)
-            pairs: list[Rows] = [(other, row) if first else (row, other) for other in others]
-            if test is not None:
-                pairs = [r for r in pairs if test(r, (), e)]
-            return pairs or self._alone(row)
-
-        return found
 
     def _of(self, row: Row, held_for: HeldFor) -> Sequence[Rows]:
         test, e = self._test, self._environment

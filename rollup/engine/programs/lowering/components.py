@@ -7,21 +7,22 @@ from dataclasses import dataclass, field
 
 from rollup.engine.compiler.source import Source
 from rollup.engine.compiler.types import INT, ColumnsOf, ListOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
-from rollup.engine.expressions import Call, Expr, Field
+from rollup.engine.expressions import Call, Const, Expr, Field, Variable, walk
 from rollup.engine.operators import EQUAL
 from rollup.engine.programs.lowering import stores
-from rollup.engine.programs.lowering.expressions import fields_of, test, type_of_value
-from rollup.engine.programs.lowering.grouping import selection
+from rollup.engine.programs.lowering.expressions import expressions, fields_of, test, type_of_value
+from rollup.engine.programs.lowering.grouping import Emit, selection
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.stores import Store
 from rollup.engine.programs.lowering.unsupported import NotLowered, Unsupported
 from rollup.engine.programs.lowering.windows import window
-from rollup.engine.rows.actions import Merge
+from rollup.engine.rows.actions import Merge, OnSelect, SetVariables, Split
 from rollup.engine.rows.component import Component, Deployed
-from rollup.engine.rows.plans import Filter, Select, StoreInput, StreamInput, Target
+from rollup.engine.rows.plans import Filter, Input, Select, StoreInput, StreamInput, Target
 from rollup.engine.rows.stores.named import WindowStore
 from rollup.engine.types import BOOL, DataType, RowType
 
+TRUE = Const(True, BOOL)
 TypeOf = Callable[[str], RowType | None]
 """The type of a stream's events, or None."""
 
@@ -36,6 +37,8 @@ class Program:
     outputs: Mapping[str, str]
     """By statement the field of its output: instant, number of the delivery, sign, and the values."""
     constants: Mapping[str, object]
+    variables: Mapping[str, str]
+    """By variable the field with its value."""
 
     @property
     def text(self) -> str:
@@ -58,6 +61,8 @@ class _Stream:
 
     name: str
     type: RowType
+    first: list[str] = field(default_factory=list[str])
+    """What is asked before anything is done: an event may set variables that filters read."""
     steps: list[str] = field(default_factory=list[str])
     kept: set[int] = field(default_factory=set[int])
     target: bool = False
@@ -117,6 +122,12 @@ class _Lowering:
                 self._select(name, plan, deployed.order)
             case Merge() as plan if plan.store in self._stores:
                 self._merge(name, plan, deployed.order)
+            case OnSelect() as plan if plan.store in self._stores:
+                self._on_select(name, plan, deployed.order)
+            case Split() as plan:
+                self._split(name, plan, deployed.order)
+            case SetVariables() as plan:
+                self._set(name, plan, deployed.order)
             case None if deployed.store is not None:
                 self._create(name, deployed.store, deployed.order)
             case other:
@@ -142,12 +153,16 @@ class _Lowering:
         tests += [filter.test] if filter.test is not None else []
         if tests:
             passes = test(self._linker, f"{name}_filter", tests, {0: "row"}, "row")
-            steps = [f"if {passes}(row):", *(f"    {step}" for step in steps)]
+            asked = f"{passes}(row)"
+            if any(isinstance(part, Variable) for each in tests for part in walk(each)):
+                stream.first.append(f"{name}_filtered = {asked}")
+                asked = f"{name}_filtered"
+            steps = [f"if {asked}:", *(f"    {step}" for step in steps)]
         stream.steps += steps
 
     # outputs
 
-    def _output(self, name: str, order: int, kinds: Sequence[DataType]) -> str:
+    def _output(self, name: str, order: int | str, kinds: Sequence[DataType]) -> str:
         """The table of what a statement delivers."""
         found = self._outputs[name] = f"output{order}"
         types = [type_of_value(each).optional for each in kinds]
@@ -183,13 +198,7 @@ class _Lowering:
 
     def _select(self, name: str, plan: Select, order: int) -> None:
         self._refuse(plan)
-        output = self._output(name, order, list(plan.type.fields.values()))
-        insert = None if plan.target is None else self._inserted(plan.target)
-
-        def emit(sign: str, values: Sequence[str]) -> list[str]:
-            lines = [f"s.{output}.append((s.now, s.place, {sign}, {', '.join(values)}))"]
-            return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
-
+        emit = self._emit_rows(name, plan, order)
         (source,) = plan.inputs
         if plan.target is not None:
             origin = source.filter.stream if isinstance(source, StreamInput) else getattr(source, "store", "")
@@ -210,18 +219,36 @@ class _Lowering:
         row = f"keep_{stream.name}(row)"
         self._read(source.filter, [f"{made}_insert({row})", f"{entry}_flush()"], f"select{order}")
 
+    def _emit_rows(self, name: str, plan: Select, order: int) -> Emit:
+        """The lines that deliver a row of a select and insert it."""
+        output = self._output(name, order, list(plan.type.fields.values()))
+        insert = None if plan.target is None else self._inserted(plan.target)
+
+        def emit(sign: str, values: Sequence[str]) -> list[str]:
+            given = "1" if plan.emitted == "old" else sign
+            lines = [f"s.{output}.append((s.now, s.place, {given}, {', '.join(values)}))"]
+            if plan.emitted == "old":
+                return [f"if {sign} < 0:", f"    {lines[0]}"]
+            return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
+
+        return emit
+
     @staticmethod
-    def _refuse(plan: Select) -> None:
-        """Raises NotLowered for what no operator does yet."""
+    def _refuse_outputs(plan: Select) -> None:
+        """Raises NotLowered for what no operator does yet with outputs."""
         finish = plan.finish
         if finish.descending or finish.limit is not None or finish.distinct or plan.into is not None:
             raise NotLowered("output")
-        if plan.lookups or plan.own_inputs:
-            raise NotLowered("lookup")
         if plan.rate.limited or plan.rate.mode != "default" or plan.rate.after_span or plan.rate.after_events:
             raise NotLowered("rate", plan.rate.mode)
-        if plan.emitted == "old":
+        if plan.emitted == "old" and plan.target is not None:
             raise NotLowered("removed")
+
+    def _refuse(self, plan: Select) -> None:
+        """Raises NotLowered for what no operator does yet."""
+        self._refuse_outputs(plan)
+        if plan.lookups or plan.own_inputs:
+            raise NotLowered("lookup")
         if plan.join is not None or len(plan.inputs) != 1:
             raise NotLowered("join")
         source = plan.inputs[0]
@@ -273,7 +300,79 @@ class _Lowering:
         lines = stores.merge(self._linker, plan, self._stores[plan.store], made, emit)
         assert isinstance(plan.trigger, StreamInput)
         self._flows.setdefault(plan.trigger.filter.stream, []).append(plan.store)
-        self._read(plan.trigger.filter, ["s.place += 1", *lines], made)
+        self._read(plan.trigger.filter, lines, made)
+
+    def _on_select(self, name: str, plan: OnSelect, order: int) -> None:
+        """A row for each row of a store that an event finds, which may leave the store then."""
+        select, store, made = plan.select, self._stores[plan.store], f"onselect{order}"
+        source = _plain(plan.trigger, select)
+        self._refuse_outputs(select)
+        if select.levels or select.grouping is not None or select.emitted != "new":
+            raise NotLowered("groups", "of a select on an event")
+        if any(isinstance(each, StoreInput) and each.condition is not None for each in select.inputs):
+            raise NotLowered("input", "a part of a store")
+        emit = self._emit_rows(name, select, order)
+        if select.target is not None:
+            self._flows.setdefault(source.filter.stream, []).append(select.target.name)
+        if plan.delete:
+            self._flows.setdefault(source.filter.stream, []).append(plan.store)
+        tests = [] if select.projection.having is None else [select.projection.having]
+
+        def end(values: list[str]) -> list[str]:
+            lines = [*emit("1", values[len(tests) :])]
+            return [f"if {values[0]} is True:", *(f"    {each}" for each in lines)] if tests else lines
+
+        shown = expressions(
+            self._linker, f"{made}_shown", "row, found", [*tests, *select.projection.columns], stores.BOTH, end
+        )
+        leave = [f"s.{made}_removing.append(found)"] if plan.delete else []
+        self._linker.function(f"{made}_matched", "row, found", [f"{shown}(row, found)", *leave])
+        self._linker.function(f"{made}_unmatched", "row", [])
+        lines = stores.acting(self._linker, store, made, select.where, False, [])
+        self._read(source.filter, lines, made)
+
+    def _split(self, name: str, plan: Split, order: int) -> None:
+        """An event into the first branch that takes it, or into all that do; to the listeners where none does."""
+        made, source, takes = f"split{order}", _plain(plan.trigger, plan), list[str]()
+        if plan.same or any(each.unnest is not None for each in plan.branches):
+            raise NotLowered("action", "a split of events inside others")
+        for number, branch in enumerate(plan.branches):
+            self._flows.setdefault(source.filter.stream, []).append(branch.target)
+            columns = tuple(range(len(branch.columns)))
+            insert = self._inserted(Target(branch.target, columns))
+            end = lambda values, insert=insert: [insert(values)]  # noqa: E731
+            put = expressions(self._linker, f"{made}_put{number}", "row", branch.columns, {0: "row"}, end)
+            passes = test(self._linker, f"{made}_passes{number}", [branch.where or TRUE], {0: "row"}, "row")
+            lines = [f"if {passes}(row):", f"    {put}(row)", "    return True", "return False"]
+            takes.append(f"{self._linker.function(f'{made}_takes{number}', 'row', lines)}(row)")
+        emit = self._emitting(name, order, list(plan.type.fields.values()), made)
+        if plan.every:
+            lines = ["taken = False", *(f"if {each}:\n        taken = True" for each in takes), "if not taken:"]
+        else:
+            lines = [f"if not ({' or '.join(takes)}):"]
+        self._linker.function(made, "row", [*lines, f"    {emit}(row, 1)"])
+        self._read(source.filter, [f"{made}(row)"], f"{made}_trigger")
+
+    def _set(self, name: str, plan: SetVariables, order: int) -> None:
+        """Variables get values, one after the other, and each says so; then the statement says all of them."""
+        made, source = f"set{order}", _plain(plan.trigger, plan)
+        lines = list[str]()
+        for number, (variable, value) in enumerate(plan.settings):
+            if variable not in self._component.runner.environment.variables:
+                raise NotLowered("context", "a variable of a context")
+            kind = plan.type.fields[variable]
+            field, said = self._linker.variable(variable, type_of_value(kind)), self._component.said_by(variable)
+            output = self._outputs.get(said) or self._output(said, f"{order}_{number}", [kind])
+            end = lambda values: [f"return {values[0]}"]  # noqa: E731
+            worth = expressions(self._linker, f"{made}_value{number}", "row", [value], {0: "row"}, end)
+            lines += ["s.place += 1", f"before = s.{field}", f"s.{field} = {worth}(row)"]
+            lines += [f"s.{output}.append((s.now, s.place, 1, s.{field}))"]
+            lines += [f"s.{output}.append((s.now, s.place, -1, before))"]
+        output = self._output(name, order, list(plan.type.fields.values()))
+        shown = ", ".join(f"s.{self._linker.variables[each]}" for each in plan.type.fields)
+        lines += ["s.place += 1", f"s.{output}.append((s.now, s.place, 1, {shown}))"]
+        self._linker.function(made, "row", lines)
+        self._read(source.filter, [f"{made}(row)"], f"{made}_trigger")
 
     # the whole
 
@@ -289,7 +388,7 @@ class _Lowering:
             for name, stream in self._streams.items()
             if name not in self._stores
         }
-        return Program(linker.source(entries), streams, self._outputs, linker.constants)
+        return Program(linker.source(entries), streams, self._outputs, linker.constants, linker.variables)
 
     def _stream_functions(self, stream: _Stream) -> None:
         """What is done with an event of a stream, with a batch of events, and how an event is kept: once, whoever keeps it."""
@@ -302,7 +401,7 @@ class _Lowering:
             linker.state[f"kept_{name}"] = stream.row
             lines = [f"if s.kept_{name} is None:", f"    s.kept_{name} = {made}", f"return s.kept_{name}"]
             linker.function(f"keep_{name}", "row", lines)
-        linker.function(f"on_{name}", "row", stream.steps)
+        linker.function(f"on_{name}", "row", [*stream.first, *stream.steps])
         kinds = [type_of_value(kind).optional for kind in stream.kinds]
         linker.state[f"input_{name}"] = ColumnsOf((*kinds, INT))
         lines = [
@@ -361,6 +460,15 @@ class _Lowering:
                 lines += ["        settle()"]
             lines.append("    collect()")
         return [*lines, "if t > s.now:", "    s.now = t"]
+
+
+def _plain(trigger: Input, plan: Split | SetVariables | Select) -> StreamInput:
+    """The trigger of an action that looks nothing up. Raises NotLowered."""
+    if plan.lookups or plan.own_inputs:
+        raise NotLowered("lookup", "in an action")
+    if not isinstance(trigger, StreamInput) or trigger.window is not None or trigger.unnest:
+        raise NotLowered("input", "of an action")
+    return trigger
 
 
 def _record(name: str, kinds: Mapping[int, DataType]) -> Struct:

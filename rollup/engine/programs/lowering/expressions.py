@@ -124,7 +124,9 @@ class ProgramText(Source):
                 return self._keep(f"None if {row} is None else {read}" if expr.optional else read)
             case Now():
                 return "s.now"
-            case Ask() | Variable() | RowOf() | Closure():
+            case Variable():
+                return f"s.{self._linker.variable(expr.name, type_of_value(expr.type))}"
+            case Ask() | RowOf() | Closure():
                 raise NotLowered("lookup", type(expr).__name__)
             case _:
                 return super().emit(expr)

@@ -69,6 +69,8 @@ class Linker:
     state: dict[str, Type] = field(default_factory=lambda: {"now": INT, "place": INT})
     structs: dict[str, Struct] = field(default_factory=dict[str, Struct])
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
+    variables: dict[str, str] = field(default_factory=dict[str, str])
+    """By variable the field with its value."""
 
     def operator(
         self,
@@ -101,6 +103,12 @@ class Linker:
         self.state[name] = kind or (FLOAT if isinstance(value, float) else INT)
         self.constants[name] = value
         return f"s.{name}"
+
+    def variable(self, name: str, kind: Type) -> str:
+        """The field of a variable."""
+        found = self.variables.setdefault(name, f"variable{len(self.variables)}")
+        self.state[found] = kind.optional
+        return found
 
     def function(self, name: str, arguments: str, lines: Sequence[str]) -> str:
         """A function of text."""

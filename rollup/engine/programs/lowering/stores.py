@@ -28,7 +28,7 @@ from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.types import Kind
 
 _FOLLOWING = ("insert", "remove", "flush")
-_BOTH = {0: "row", 1: "found", 2: "found"}
+BOTH = {0: "row", 1: "found", 2: "found"}
 """The texts of an action's rows: the trigger, and the row as it is and as it was."""
 
 
@@ -77,15 +77,22 @@ def merge(linker: Linker, plan: Merge, store: Store, name: str, emit: str) -> li
         raise NotLowered("lookup", "in an action")
     if not isinstance(plan.trigger, StreamInput) or plan.trigger.window is not None:
         raise NotLowered("input", "of an action")
-    if f"{store.window}_remove" not in linker.functions:
-        raise NotLowered("window", "rows are taken out")
-    _find(linker, plan.where, store, name)
     for matched in (True, False):
         _cases(linker, plan, store, name, matched)
+    return acting(linker, store, name, plan.where, plan.gone_as_new, [emit])
+
+
+def acting(
+    linker: Linker, store: Store, name: str, where: Expr | None, gone_as_new: bool, emit: Sequence[str]
+) -> list[str]:
+    """Lines for an event: what `matched` and `unmatched` of that name note happens as one change."""
+    _find(linker, where, store, name)
+    if f"{store.window}_remove" not in linker.functions:
+        raise NotLowered("window", "rows are taken out")
     ports = {each: [f"{name}_{each}"] for each in ("find", "matched", "unmatched")}
     ports |= {f"window_{each}": [f"{store.window}_{each}"] for each in ("insert", "remove")}
-    ports |= {"store_remove": [f"{store.name}_remove"], "emit": [emit]}
-    linker.operator(stores.Merge, name, {"gone_as_new": plan.gone_as_new}, {"Row": store.row}, ports)
+    ports |= {"store_remove": [f"{store.name}_remove"], "emit": emit}
+    linker.operator(stores.Merge, name, {"gone_as_new": gone_as_new}, {"Row": store.row}, ports)
     return [f"{name}_act(row)"]
 
 
@@ -98,9 +105,11 @@ def _find(linker: Linker, where: Expr | None, store: Store, name: str) -> None:
             rest.append(part)
         else:
             pairs.append(found)
+    if isinstance(store.spec.window, Unique) and not _is_key(store, [field.index for _, field in pairs]):
+        pairs, rest = [], [*conjuncts(where)]  # several have the order of the window, which an index does not know
     keep = [f"s.{name}_found.append(found)"]
     if rest:
-        fits = test(linker, f"{name}_fits", rest, _BOTH, "row, found")
+        fits = test(linker, f"{name}_fits", rest, BOTH, "row, found")
         keep = [f"if {fits}(row, found):", *(f"    {line}" for line in keep)]
     if not pairs:
         rows = f"s.{store.window}_rows{'.values()' if isinstance(store.spec.window, Unique) else ''}"
@@ -118,8 +127,7 @@ def _find(linker: Linker, where: Expr | None, store: Store, name: str) -> None:
 
 def _looked_up(linker: Linker, store: Store, places: tuple[int, ...], there: str, keep: Sequence[str]) -> list[str]:
     """Lines for the rows with a key: a window by the same key is its own index."""
-    spec = store.spec.window
-    if isinstance(spec, Unique) and tuple(getattr(each, "index", None) for each in spec.key) == places:
+    if _is_key(store, places):
         lines = [f"found = s.{store.window}_rows.get(key)", f"if found is not None and {there}:"]
         return [*lines, *(f"    {line}" for line in keep)]
     index = _index(linker, store, places)
@@ -129,6 +137,12 @@ def _looked_up(linker: Linker, store: Store, places: tuple[int, ...], there: str
         "    for found in bucket.rows:",
     ]
     return [*lines, *(f"        {line}" for line in keep)]
+
+
+def _is_key(store: Store, places: Sequence[int]) -> bool:
+    """Whether a window keeps a row for each of the values at these places."""
+    spec = store.spec.window
+    return isinstance(spec, Unique) and [getattr(each, "index", None) for each in spec.key] == [*places]
 
 
 def _index(linker: Linker, store: Store, places: tuple[int, ...]) -> str:
@@ -162,7 +176,7 @@ def _cases(linker: Linker, plan: Merge, store: Store, name: str, matched: bool) 
     for number, case in enumerate(each for each in plan.cases if each.matched is matched):
         condition = "True"
         if case.condition is not None:
-            condition = f"{test(linker, f'{made}{number}_holds', [case.condition], _BOTH, arguments)}({arguments})"
+            condition = f"{test(linker, f'{made}{number}_holds', [case.condition], BOTH, arguments)}({arguments})"
         lines.append(f"{'elif' if lines else 'if'} {condition}:")
         for i, action in enumerate(case.actions):
             if action.where is not None or len(case.actions) > 1:
@@ -178,7 +192,7 @@ def _action(linker: Linker, action: Action, store: Store, name: str, made: str, 
             return linker.function(made, arguments, [f"s.{name}_removing.append(found)"])
         case InsertAction(columns, None):
             note = lambda values: [f"s.{name}_inserting.append({store.row.struct}({', '.join(values)}))"]  # noqa: E731
-            return expressions(linker, made, arguments, columns, _BOTH, note)
+            return expressions(linker, made, arguments, columns, BOTH, note)
         case UpdateAction(sets):
             return _update(
                 linker, [each for each in sets if isinstance(each, Set)], len(sets), store, name, made, arguments
@@ -192,7 +206,7 @@ def _update(linker: Linker, sets: Sequence[Set], all_: int, store: Store, name: 
     if len(sets) < all_:
         raise NotLowered("action", "an aggregated column begins again")
     known: dict[tuple[int, int], str] = {}
-    text = ProgramText(linker, made, _BOTH, None, known)
+    text = ProgramText(linker, made, BOTH, None, known)
     kinds = list(store.spec.type.fields.values())
     for number, each in enumerate(sets):
         type_of_value(kinds[each.place])

@@ -164,7 +164,9 @@ class Merge(Operator):
         self.replaced.clear()
 
     def take_out(self) -> None:
-        """The rows that leave the store, and those that others take the place of."""
+        """The rows that leave the store, and those that others take the place of: one delivery of the store, and one after
+        what has been delivered of the event."""
+        s.place += 1
         for w in self.removing:
             self.window_remove(w)
             self.store_remove(w)

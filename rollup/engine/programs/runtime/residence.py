@@ -158,7 +158,7 @@ class Residence:
         runner.environment.now = max(runner.now, int(times[-1]))
         runner.rows += len(times)
         orders = {name: deployed.order for name, deployed in self._component.statements.items()}
-        return [Emitted.of(name, orders[name], each) for name, each in running.taken().items()]
+        return [Emitted.of(name, orders.get(name, 0), each) for name, each in running.taken().items()]
 
     @property
     def _compiled(self) -> bool:
@@ -198,6 +198,8 @@ class Residence:
         assert isinstance(program, Program)
         made = self._running = Running(program, "interpreted", runner.now)
         space, known = made.functions, dict[int, tuple[Any, ...]]()
+        for name, field in program.variables.items():
+            made.set(field, runner.environment.variables[name])
         for kept in self._kept():
             self._fill(space, kept, known)
             runner.timers.forget(kept.owner)
@@ -248,6 +250,8 @@ class Residence:
         made, self._running = self._running, None
         made = made if made.mode == "interpreted" else made.moved("interpreted")
         known, row = dict[int, Row](), self._component.runner.row
+        for name, field in made.program.variables.items():
+            self._component.runner.environment.variables[name] = made.get(field)
 
         def back(values: tuple[Any, ...]) -> Row:
             return known.get(id(values)) or known.setdefault(id(values), row(values))

@@ -232,14 +232,6 @@ class Node:
                 if shard not in self.children:
                     self._show(lambda shard=shard: self._open(shard, {}))
 
-    def knows(self, stream: str, inputs: Sequence[int], row: Row) -> bool:
-        """Whether an event that it hears begins nothing: the partitions that it may begin are there."""
-        level = self.level
-        if isinstance(level, Keyed):
-            key = self._key(level, stream, row)
-            return key is None or key in self.children
-        return isinstance(level, Hashed) and all(self._shard(level, number, row) in self.children for number in inputs)
-
     def _key(self, level: Keyed, stream: str, row: Row) -> Any:
         """The key of an event; None of one of a stream without keys, which begins no partition."""
         places = next((each.places for each in level.streams if each.filter.stream == stream), None)

@@ -6,7 +6,7 @@ grouping sets has a level for each set. The slots of a row are the values of its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,8 +19,6 @@ from rollup.engine.rows.runner import Environment
 
 Key = tuple[Any, ...]
 OfRows = Callable[[Rows], Key]
-StepOfGroup = Callable[[Rows, Environment], tuple[Key, tuple[Any, ...]]]
-"""A row enters its group: which that is, and some columns over its key and its values then."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +49,6 @@ class Groups:
         """The values of a group; of one that is not there, those of an empty one."""
         entry = self.groups.get(key)
         return self._fold.values(entry[0] if entry is not None else self._fold.start())
-
-    def step(self, shown: Sequence[Expr], nothing: Rows | None = None) -> StepOfGroup | None:
-        """One function for a row that enters alone and what is `shown` then, which sees `nothing` instead of the row where that
-        is given; None where there is no quicker way."""
-        return None
 
     def __contains__(self, key: Key) -> bool:
         """Whether a group has rows."""

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Rows
-from rollup.engine.rows.selects.alone import Alone, alone
 from rollup.engine.rows.selects.grouping import Aggregation, Groups, Key, Level, OfRows
-from rollup.engine.rows.selects.projecting import Out, Projector, Values
+from rollup.engine.rows.selects.projecting import Out, Projector
 from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, Made, rows_of
 
 
@@ -57,8 +55,6 @@ def _newest(came: dict[Any, Rows], left: Mapping[Any, Rows]) -> dict[Any, Rows]:
     return came
 
 
-After = Callable[[Sequence[Rows], Sequence[Rows]], Sequence[Values]]
-"""Rows that come and rows that leave: the values of what is shown after that."""
 UnitKey = tuple[int, Key]
 """A group: level and key."""
 UnitRow = tuple[UnitKey, Rows]
@@ -87,10 +83,6 @@ class PerGroup:
         self._level = levels.only if self._whole and not own.levels else None
         """The level, where it is the only one."""
         self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
-        self.values_at_once = None
-        """`at_once` for one to whom the values alone matter, where it needs no more than that."""
-        if self._level is not None and self._shown is not None and not stepwise:
-            self.values_at_once = partial(self._both, self._level, projector.values_of(self._level, keyed=True))
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
@@ -138,52 +130,6 @@ class PerGroup:
         after = [made for key, r in touched if (made := shown(key, r)) is not None]
         self._note(level, touched)
         return after
-
-    def values_after(self) -> After | None:
-        """The values of the groups that a change touches after it, where nobody wants those before; None: `at_once` alone."""
-        columns, e = self._projector.columns, self._projector.environment
-        if self._leaving or self._stepwise or not self._whole or self._own.levels:
-            return None
-        if self._level is not None and self._shown is not None:
-            return self._mostly_one(self._level, self._projector.values_of(self._level, keyed=True))
-        step = None if columns is None else self._levels.levels[0].step(columns)
-        if step is None:
-            return None
-
-        def values(new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[Values]:
-            if len(new) != 1 or old:
-                return [row.values for row in self.at_once(new, old)[0]]
-            e.arriving = True
-            key, shown = step(new[0], e)
-            self._rows[0, key] = new[0]
-            return (shown,)
-
-        return values
-
-    def _mostly_one(self, level: Groups, shown: Callable[[Key, Rows], Values | None]) -> After:
-        """As `_after`, where nearly always one row comes, and one leaves for it."""
-        enter, leave, rows, e = level.enter, level.leave, self._rows, self._projector.environment
-
-        def values(new: Sequence[Rows], old: Sequence[Rows]) -> Sequence[Values]:
-            if len(new) != 1 or len(old) > 1:
-                return self._after(level, shown, new, old)
-            key = enter(new[0])
-            emptier = leave(old[0]) if old else key
-            e.arriving = True
-            made = [shown(key, new[0])]
-            rows[0, key] = new[0]  # a group that a row has come into is not empty
-            if emptier != key:
-                made.append(shown(emptier, old[0]))
-                self._note(level, ((emptier, old[0]),))
-            return [each for each in made if each is not None]
-
-        return values
-
-    def alone(self) -> Alone | None:
-        """What a row does that comes or leaves alone, where that is made at once."""
-        if self._level is None or self._stepwise:
-            return None
-        return alone(self._projector, self._level, "group", self._leaving, rows=self._rows, ever=self._ever)
 
     def count(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody asks what the groups are now."""

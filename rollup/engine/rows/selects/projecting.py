@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from rollup.engine.compiling import Same, compiled_row, predicate
 from rollup.engine.expressions import Ask, Expr, Slot, walk
-from rollup.engine.folding import Direction, Fold
+from rollup.engine.folding import Fold
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.runner import Environment
 from rollup.engine.rows.selects.grouping import Groups, Key
@@ -17,11 +17,6 @@ from rollup.engine.rows.selects.grouping import Groups, Key
 OfGroup = Callable[[Key | None, Rows], Row | None]
 """The row for a row of the input and the key of its group; None when it does not fulfil the condition."""
 Values = tuple[Any, ...]
-ValuesOf = Callable[[Key | None, Rows], Values | None]
-"""The values of that row alone."""
-Step = Callable[[Sequence[Rows], Sequence[Rows]], Values | None]
-"""Rows come, then rows leave: the values of the one row that there is then; None when it does not fulfil the condition."""
-_Form = Literal["row", "values", "step"]
 
 
 class Out(NamedTuple):
@@ -60,42 +55,23 @@ class Projector:
         row = whole if whole is not None else self._make(self._columns(r, s, e))
         return Out(row, self._order(r, s, e) if self._order is not None else ())
 
-    @property
-    def columns(self) -> tuple[Expr, ...] | None:
-        """What is shown of every group alike, nothing looked up: None where there is a condition, an order or a whole row."""
-        shown = self.projection
-        if shown.having is not None or shown.order or shown.whole:
-            return None
-        return (
-            None if any(isinstance(each, Ask) for column in shown.columns for each in walk(column)) else shown.columns
-        )
-
     def of_group(self, groups: Groups | None, keyed: bool = False) -> OfGroup | None:
         """The same as one function, None where rows are ordered: the slots are the values of one level, after its key if `keyed`.
 
         Who calls it has said whether the row arrives.
         """
-        return None if self.projection.order else self._bound("row", groups, keyed)
-
-    def values_of(self, groups: Groups | None = None, keyed: bool = False) -> ValuesOf:
-        """The same for one to whom the values matter and not their order."""
-        return self._bound("values", groups, keyed)
-
-    def stepping(self, groups: Groups, width: int) -> Step:
-        """The same for a level without keys, whose only group the rows enter and leave first; its row has no input (of `width`)."""
-        return self._bound("step", groups, nothing=(None,) * width)
-
-    def _bound(self, form: _Form, groups: Groups | None, keyed: bool = False, nothing: Rows = ()) -> Any:
         projection = self.projection
+        if projection.order:
+            return None
         having = () if projection.having is None else (projection.having,)
         keys, calls = (0, ()) if groups is None else (len(groups.level.keys) * keyed, groups.level.calls)
-        bind = _generated(form, Same((*having, *projection.columns)), len(having), projection.whole, keys, Same(calls))
-        return bind(self.environment, {} if groups is None else groups.groups, self._make, nothing)
+        bind = _generated(Same((*having, *projection.columns)), len(having), projection.whole, keys, Same(calls))
+        return bind(self.environment, {} if groups is None else groups.groups, self._make)
 
 
 @lru_cache(maxsize=4096)
-def _generated(form: _Form, exprs: Same, tests: int, whole: bool, keys: int, calls: Same) -> Callable[..., Any]:
-    """Generated: `bind(e, groups, make, nothing)` gives `shown(k, r)` or, as a step, `shown(came, left)`."""
+def _generated(exprs: Same, tests: int, whole: bool, keys: int, calls: Same) -> Callable[..., Any]:
+    """Generated: `bind(e, groups, make)` gives `shown(k, r)`."""
     fold = Fold(calls.items)
     read = {each.index for expr in exprs.items for each in walk(expr) if isinstance(each, Slot)}
     asks = any(isinstance(each, Ask) for expr in exprs.items for each in walk(expr))
@@ -104,25 +80,10 @@ def _generated(form: _Form, exprs: Same, tests: int, whole: bool, keys: int, cal
     source = fold.source(slots)
     source.objects["start"] = fold.start
 
-    def found() -> None:
+    def shown() -> None:
         if wanted:
             source.line("h = groups.get(k)")
             source.line("g = start() if h is None else h[0]")
-
-    def stepped() -> None:
-        source.line("k, s = (), ()")
-        source.line("h = groups.get(k)")
-        source.line("if h is None: h = groups[k] = [start(), 0]")
-        source.line("g = h[0]")
-        source.block("for r in came:", lambda: moved("enter", "+"))
-        source.block("for r in left:", lambda: moved("leave", "-"))
-        source.line("r, e.arriving = nothing, True")
-
-    def moved(direction: Direction, sign: str) -> None:
-        source.line(f"h[1] {sign}= 1")
-        fold.changes(source, direction)
-
-    def shown() -> None:
         for place in wanted:
             source.line(f"v{place} = {fold.value(place)}")
         if asks:  # a look-up is given all slots
@@ -130,14 +91,9 @@ def _generated(form: _Form, exprs: Same, tests: int, whole: bool, keys: int, cal
         for expr in exprs.items[:tests]:
             source.line(f"if {source.emit(expr)} is not True: return None")
         if whole:
-            source.line(f"if r[0] is not None: return {'r[0]' if form == 'row' else 'r[0].values'}")
-        values = f"({''.join(f'{source.emit(expr)}, ' for expr in exprs.items[tests:])})"
-        source.line(f"return make({values})" if form == "row" else f"return {values}")
+            source.line("if r[0] is not None: return r[0]")
+        source.line(f"return make(({''.join(f'{source.emit(expr)}, ' for expr in exprs.items[tests:])}))")
 
-    def body() -> None:
-        stepped() if form == "step" else found()
-        shown()
-
-    source.block("def shown(came, left):" if form == "step" else "def shown(k, r):", body)
+    source.block("def shown(k, r):", shown)
     source.line("return shown")
-    return source.function("bind", "e, groups, make, nothing")
+    return source.function("bind", "e, groups, make")

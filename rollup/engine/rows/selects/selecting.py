@@ -8,13 +8,11 @@ row a group is the kind of `pergroup.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from rollup.engine.row import Row, Rows
-from rollup.engine.rows.selects.alone import Alone, alone
 from rollup.engine.rows.selects.grouping import Aggregation, Key, OfRows
-from rollup.engine.rows.selects.projecting import Out, Projector, Values
+from rollup.engine.rows.selects.projecting import Out, Projector
 
 Made = TypeVar("Made")
 
@@ -86,10 +84,6 @@ class Kind(Protocol):
         """A row comes as another leaves, and these are all."""
         ...
 
-    def alone(self) -> Alone | None:
-        """What a row does that comes or leaves alone, where that is made at once and there are aggregates."""
-        ...
-
     def current(self, unit: Any) -> Out | None:
         """The row of a unit as it is now."""
         ...
@@ -136,12 +130,6 @@ class PerRow:
         )
         self.plain = aggregation is None and not grouped
         """Whether there are neither aggregates nor groups."""
-        self.values_of = projector.values_of() if self.plain and self._shown is not None else None
-        """The values for each row, given None as its group, where they are all that there is to do."""
-        self.values_at_once = None
-        """`at_once` for one to whom the values alone matter, where it needs no more than that."""
-        if self._shown is not None and not self._remember:
-            self.values_at_once = partial(self._both, projector.values_of(level))
         self._representatives: dict[Key, Rows] = {}
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
@@ -196,11 +184,6 @@ class PerRow:
             before = [made for k, r in zip(left, old, strict=True) if (made := shown(k, r)) is not None]
         e.arriving = True
         return [made for k, r in zip(came, new, strict=True) if (made := shown(k, r)) is not None], before
-
-    def alone(self) -> Alone | None:
-        """What a row does that comes or leaves alone, where it has groups and that is made at once."""
-        level = None if self._aggregation is None else self._aggregation.only
-        return None if level is None or self._remember else alone(self._projector, level, "row", self._leaving)
 
     def representatives(self) -> Iterable[Key]:
         """All groups that were ever seen."""
@@ -261,10 +244,6 @@ class Total:
         self._nothing: Rows = (None,) * width
         level = aggregation.only
         self._shown = projector.of_group(level) if level is not None and not level.level.keys else None
-        self.step = None
-        """Rows come and leave, and the values of the row then, where that is all that there is to do."""
-        if level is not None and self._shown is not None and not leaving:
-            self.step = projector.stepping(level, width)
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         before = self._row(False) if self._leaving else None
@@ -289,32 +268,6 @@ class Total:
             return None if out is None else out.row
         self._projector.environment.arriving = arriving
         return self._shown((), self._nothing)
-
-    def alone(self) -> Alone | None:
-        """What a row does that comes or leaves alone, where that is made at once."""
-        level = self._aggregation.only
-        if level is None:
-            return self._alone_in_table()
-        return None if level.level.keys else alone(self._projector, level, "total", self._leaving, self._nothing)
-
-    def _alone_in_table(self) -> Alone | None:
-        """The same where a table keeps the only group there is."""
-        level, columns, e = self._aggregation.sole, self._projector.columns, self._projector.environment
-        if level is None or columns is None or level.level.keys or self._leaving:
-            return None
-        step = level.step(columns, self._nothing)
-        if step is None:
-            return None
-
-        def come(r: Rows) -> tuple[Values | None, Values | None]:
-            e.arriving = True
-            return step(r, e)[1], None
-
-        def leave(r: Rows) -> tuple[Values | None, Values | None]:
-            row = self.at_once((), (r,))[0][0]
-            return row.values, None
-
-        return Alone(come, leave)
 
     @property
     def touches_one(self) -> bool:

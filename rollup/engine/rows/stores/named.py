@@ -30,8 +30,6 @@ Updates = Sequence[tuple[Row, Mapping[int, Any]]]
 """Rows, and their new values by place."""
 Observe = Callable[[Sequence[Row | None], Sequence[Row | None]], None]
 """Rows that come and rows that leave."""
-Change = tuple[Sequence[Row], Sequence[Row], bool]
-"""What comes, what leaves, and whether that is said although it is nothing."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +155,6 @@ class NamedWindow(Store):
         super().__init__(name, where, order)
         self.spec, self.statement = spec, statement
         self.window = spec.window.build(self)
-        self._asks = self.window.timed
         self._finders: dict[tuple[int, ...], Finder] = {}
         """What has been asked for, by its places."""
         self._entry: Entry | None = None
@@ -264,24 +261,10 @@ class NamedWindow(Store):
 
     def change(self, coming: Sequence[Row], updates: Updates = (), leaving: Sequence[Row] = ()) -> Delta:
         """Updated rows are new ones that stand at the end; what leaves the window for others leaves with them."""
-        asked = self.asked_for(coming, updates, leaving)
-        self._moved(Delta(*self.exchanged(*asked[:2])))
-        return asked
-
-    def asked_for(self, coming: Sequence[Row], updates: Updates, leaving: Sequence[Row]) -> Delta:
-        """The rows that come and those that are taken out, updated ones among both."""
-        old, new = [*leaving], [*coming]
+        window, old, new = self.window, [*leaving], [*coming]
         for row, values in updates:
             old.append(row)
             new.append(self.row(updated(row, values)))
-        return Delta(new, old)
-
-    def exchanged(self, new: Sequence[Row], old: Sequence[Row]) -> Change:
-        """Rows come and others are taken out; what changes for listeners and consumers, whom the caller has to tell.
-
-        Raises QueryError when a unique index forbids it; nothing has changed then.
-        """
-        window = self.window
         if self.unique:
             self.check(new, old)
         for row in old:
@@ -289,52 +272,28 @@ class NamedWindow(Store):
         came, left, forced = window.enter(new, self.environment.clock.now) if new else NOTHING
         if old and not window.in_batches:  # a batch leaves as a whole, and of an unfinished one nobody knows
             left = [*old, *left] if left else old
-        if self._finders or self._asks:
-            self._note(came, left)
-        return came, left, forced
-
-    def entered(self, new: Sequence[Row]) -> Delta:
-        """The same where rows come and none is taken out."""
-        if self.unique:
-            self.check(new)
-        delta = self.window.enter(new, self.environment.clock.now)
-        if self._finders or self._asks:
-            self._note(delta.new, delta.old)
-        return delta
+        self._moved(Delta(came, left, forced))
+        return Delta(new, old)
 
     def fire(self, phase: Any, now: int) -> None:
         """The window's timer."""
         while self.alive and (due := self.window.due) is not None and due <= now:
-            self._moved(self.fired(now))
-
-    def fired(self, now: int) -> Delta:
-        """What the window lets out first of what is due, of which the caller has to tell."""
-        delta = self.window.fire(now)
-        if self._finders or self._asks:
-            self._note(delta.new, delta.old)
-        return delta
-
-    @property
-    def due_window(self) -> int | None:
-        """The window's next instant."""
-        return self.window.due
+            self._moved(self.window.fire(now))
 
     def ask_timers(self) -> None:
         """The window's next instant."""
-        if self._asks:
+        if self.window.timed:
             self.runner.timers.ask(self, Phase.WINDOW, self.window.due)
 
     def rows(self) -> list[Row]:
         """The content."""
         return list(self.content())
 
-    def _note(self, came: Sequence[Row], left: Sequence[Row]) -> None:
-        """The window has changed: what is found by key, and the next instant."""
-        for finder in self._finders.values():
-            finder.change(came, left)
-        self.ask_timers()
-
     def _moved(self, delta: Delta) -> None:
+        """The window has changed: what is found by key, the next instant, and whom to tell."""
+        for finder in self._finders.values():
+            finder.change(delta.new, delta.old)
+        self.ask_timers()
         if delta:
             self.runner.deliver(self.statement, delta)
             self._untold.append(delta)
@@ -342,25 +301,17 @@ class NamedWindow(Store):
 
     def _tell(self) -> None:
         if self._untold:
-            delta = self.told_now()
+            untold, self._untold = self._untold, []
+            delta = untold[0] if len(untold) == 1 else together(untold)
             for observe in self.observers.values():
                 observe(delta.new, delta.old)
             for consumer, places in groupby(list(self.consumers), itemgetter(0)):
                 consumer.followed([number for _, number in places], delta)
 
-    def tell_later(self, delta: Delta) -> None:
-        """Consumers do not know of a change until `told_now`."""
-        self._untold.append(delta)
-
     @property
     def untold(self) -> bool:
         """Whether consumers do not know all."""
         return bool(self._untold)
-
-    def told_now(self) -> Delta:
-        """What consumers do not know yet, and know from now on: all that one event has changed is one change to them."""
-        told, self._untold = self._untold, []
-        return told[0] if len(told) == 1 else together(told)
 
     def kept(self) -> Any:
         """The window."""

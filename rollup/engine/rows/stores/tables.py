@@ -86,10 +86,6 @@ class Table(Store):
             self._rows[self._key_of(row)] = row
         return Delta(new, old)
 
-    def replace(self, row: Row) -> None:
-        """A row in the place of the one with its key and its number; no unique index concerns what is other about it."""
-        self._rows[self._key_of(row)] = row
-
     def _move(self, before: Sequence[Row], after: Sequence[Row]) -> None:
         """Rows in the places of others, whose aggregates they take over. One may go where another stood."""
         places = [(self._key_of(one), self._key_of(other), other) for one, other in zip(before, after, strict=True)]
@@ -120,11 +116,6 @@ class Table(Store):
         for place, start in self.spec.starts:
             values[place] = start if values[place] is None else values[place]
         return Row(row.id, tuple(values))
-
-    @property
-    def rows_and_slots(self) -> tuple[dict[Key, Row], dict[Key, dict[str, list[Any]]]]:
-        """Rows, and slots of aggregated columns by name, both by key."""
-        return self._rows, self._slots
 
     def put(self, key: Key, columns: Sequence[str], values: Sequence[Any]) -> None:
         """The values of some columns."""

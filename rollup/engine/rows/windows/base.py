@@ -70,11 +70,6 @@ class Window(ABC):
     def enter(self, rows: Sequence[Row], now: int) -> Delta:
         """Rows arrive: what comes in and what leaves."""
 
-    @property
-    def admit(self) -> Callable[[Row], None] | None:
-        """Lets a row come in, where it does so at once and nobody hears of those that leave; None: only `enter` can tell."""
-        return None
-
     def fire(self, now: int) -> Delta:
         """A timer is due; `now` may be later than what was asked for."""
         return NOTHING

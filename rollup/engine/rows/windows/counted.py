@@ -45,17 +45,6 @@ class _Length(Kept):
                 old.append(held.popitem(last=False)[1])
         return delta_of((rows, old, False))
 
-    @property
-    def admit(self) -> Callable[[Row], None]:
-        """The oldest may leave."""
-        return self._admit
-
-    def _admit(self, row: Row) -> None:
-        held = self.rows
-        held[row.id] = row
-        if len(held) > self._size:
-            held.popitem(last=False)
-
 
 @dataclass(frozen=True)
 class KeepAll:
