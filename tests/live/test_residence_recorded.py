@@ -22,7 +22,15 @@ CASES: dict[str, Case] = {path.stem: json.loads(path.read_text()) for path in so
 WITH_WINDOWS = [
     name for name, case in CASES.items() if any("create window" in each["text"].lower() for each in case["epl"])
 ]
-GO_OVER = {"nw_basic", "nw_faf", "nw_late_consumer", "nw_on_delete", "nw_on_update_order", "nw_undeploy"}
+GO_OVER = {
+    "nw_basic",
+    "nw_faf",
+    "nw_late_consumer",
+    "nw_on_delete",
+    "nw_on_update_order",
+    "nw_select_delete",
+    "nw_undeploy",
+}
 """The cases whose statements have a program from the beginning, and go over to it."""
 
 

@@ -88,7 +88,8 @@ class _Lowering:
 
     def __init__(self, component: Component, type_of: TypeOf) -> None:
         self.place = ""
-        self._component, self._type_of, self._linker = component, type_of, Linker()
+        self._component, self._type_of = component, type_of
+        self._linker = Linker(values=component.runner.environment.variables)
         self._streams: dict[str, _Stream] = {}
         self._stores: dict[str, Store] = {}
         self._outputs: dict[str, str] = {}
@@ -358,16 +359,14 @@ class _Lowering:
         made, source = f"set{order}", _plain(plan.trigger, plan)
         lines = list[str]()
         for number, (variable, value) in enumerate(plan.settings):
-            if variable not in self._component.runner.environment.variables:
-                raise NotLowered("context", "a variable of a context")
             kind = plan.type.fields[variable]
             field, said = self._linker.variable(variable, type_of_value(kind)), self._component.said_by(variable)
             output = self._outputs.get(said) or self._output(said, f"{order}_{number}", [kind])
             end = lambda values: [f"return {values[0]}"]  # noqa: E731
             worth = expressions(self._linker, f"{made}_value{number}", "row", [value], {0: "row"}, end)
-            lines += ["s.place += 1", f"before = s.{field}", f"s.{field} = {worth}(row)"]
+            lines += ["s.place += 1", f"before{number} = s.{field}", f"s.{field} = {worth}(row)"]
             lines += [f"s.{output}.append((s.now, s.place, 1, s.{field}))"]
-            lines += [f"s.{output}.append((s.now, s.place, -1, before))"]
+            lines += [f"s.{output}.append((s.now, s.place, -1, before{number}))"]
         output = self._output(name, order, list(plan.type.fields.values()))
         shown = ", ".join(f"s.{self._linker.variables[each]}" for each in plan.type.fields)
         lines += ["s.place += 1", f"s.{output}.append((s.now, s.place, 1, {shown}))"]

@@ -24,6 +24,7 @@ from typing import Any
 
 from rollup.engine.compiler.source import Function, Source, function_of, functions_of
 from rollup.engine.compiler.types import FLOAT, INT, QueueOf, Reference, Struct, Type, type_of
+from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import aggregates
 from rollup.engine.programs.operators.base import FOREVER, Operator, port
 
@@ -69,6 +70,8 @@ class Linker:
     state: dict[str, Type] = field(default_factory=lambda: {"now": INT, "place": INT})
     structs: dict[str, Struct] = field(default_factory=dict[str, Struct])
     constants: dict[str, Any] = field(default_factory=dict[str, Any])
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """The values of the engine's variables."""
     variables: dict[str, str] = field(default_factory=dict[str, str])
     """By variable the field with its value."""
 
@@ -105,9 +108,11 @@ class Linker:
         return f"s.{name}"
 
     def variable(self, name: str, kind: Type) -> str:
-        """The field of a variable."""
+        """The field of a variable. Raises NotLowered for one of a context."""
+        if name not in self.values:
+            raise NotLowered("context", "a variable of a context")
         found = self.variables.setdefault(name, f"variable{len(self.variables)}")
-        self.state[found] = kind.optional
+        self.state[found], self.constants[found] = kind.optional, self.values[name]
         return found
 
     def function(self, name: str, arguments: str, lines: Sequence[str]) -> str:
