@@ -71,6 +71,13 @@ def fields_of(exprs: Sequence[Expr | None], input: int) -> set[int]:
     }
 
 
+def refuse_unsteady(exprs: Sequence[Expr | None]) -> None:
+    """Raises NotLowered where the clock or a variable changes what is said of a row: it would leave another group than its own."""
+    parts = [part for each in exprs if each is not None for part in walk(each)]
+    if any(isinstance(each, Now | Variable) for each in parts):
+        raise NotLowered("value", "of a row, which the clock or a variable changes")
+
+
 def expressions(
     linker: Linker,
     name: str,

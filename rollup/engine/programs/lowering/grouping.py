@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from rollup.engine.compiler.types import BOOL, FLOAT, INT, Reference, SortedOf, Struct, Type
 from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
-from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, test, type_of_value
+from rollup.engine.programs.lowering.expressions import (
+    expressions,
+    key_text,
+    key_type,
+    refuse_unsteady,
+    test,
+    type_of_value,
+)
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import grouping
@@ -30,6 +37,7 @@ def selection(linker: Linker, plan: Select, name: str, row: Reference, emit: Emi
         raise NotLowered("groups", "a rollup")
     made = _Selection(linker, plan, name, row, emit).operator()
     conditions = [each for each in (plan.where, getattr(plan.inputs[0], "condition", None)) if each is not None]
+    refuse_unsteady(conditions)
     if not conditions:
         return made
     passes = test(linker, f"{name}_passes", conditions, _ROW, "row")
@@ -51,6 +59,7 @@ class _Selection:
         plan, name, leaving = self._plan, self._name, {"leaving": self._plan.makes_what_leaves}
         if plan.grouping is None and not plan.levels:
             return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
+        refuse_unsteady(self._keys)
         fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
         group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
         self._linker.structs[group.name] = group

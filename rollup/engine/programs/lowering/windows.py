@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiler.types import INT, Reference, Struct, Type
-from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type
+from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, refuse_unsteady
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import windows
@@ -54,6 +54,7 @@ def _length_batch(linker: Linker, spec: LengthBatch, name: str, row: Reference) 
 def _unique(linker: Linker, spec: Unique, name: str, row: Reference) -> Lowered:
     if spec.first:
         raise NotLowered("window", "Unique that keeps the first")
+    refuse_unsteady(spec.key)
     key = expressions(linker, f"{name}_key", "row", spec.key, {0: "row"}, lambda values: [f"return {key_text(values)}"])
     return windows.Unique, {}, {"Key": key_type(spec.key)}, {"key": [key]}
 

@@ -300,7 +300,8 @@ class Residence:
         component = self._component
         if len(component.statements) > _MOST:
             return Unsupported("statement", f"more than {_MOST}")
-        if all(each.executor == "columns" for each in self._beside.placed()):
+        executors = {each.executor for each in self._beside.placed()}
+        if executors == {"columns"} or ("columns" in executors and not component.stores):
             return Unsupported("statement", "columns carry it")
         for name, deployed in component.statements.items():
             reason = None if component.is_store(name) else _against_state(component, deployed)
