@@ -167,11 +167,14 @@ class LocalHost:
         return prepared
 
     def tick(self, now: int) -> None:
-        """The wall clock; aggregations by arrival time close what it has passed."""
+        """The wall clock; aggregations by arrival time close what it has passed, and statements do what is due."""
         self.now = now
         for pipeline in self.pipelines.values():
             if pipeline.aggregation.time is None:
                 pipeline.tick(now, {})
+        if self.statements is not None:
+            given = self.statements.pass_time(self.engine, now)
+            self.emitted += [(name, _shown(rows)) for name, rows in given.streams.items() if rows.num_rows]
 
     def query(self, text: str) -> pa.Table:
         """The answer to an on-demand query. Raises a RollupError before any data is read when it is wrong."""

@@ -206,6 +206,18 @@ def test_an_app_with_an_aggregation_and_other_languages_runs_whole(tmp_path: Pat
     assert code == 1
 
 
+def test_in_an_app_a_silence_is_told_by_the_clock_alone(tmp_path: Path) -> None:
+    text = (
+        "@time('ts') define stream S (k string, ts long);\n"
+        "define aggregation A from S select count() as n aggregate by ts every sec, min;\n"
+        "from every e=S -> not S[k == e.k] for 5 sec select e.k as k insert into Quiet;\n"
+    )
+    lines: list[object] = [{"stream": "S", "k": "a", "ts": 1000}, {"at": 4000}, {"at": 7000}, {"at": 9000}]
+    printed, said, code = tried(tmp_path, "a.siddhi", text, lines)
+    assert printed == [{"statement": "Quiet", "at": 7000, "insert": [{"k": "a"}]}]
+    assert (said, code) == ("", 0)
+
+
 def test_of_two_members_of_one_name_the_first_counts_as_in_a_job(tmp_path: Path) -> None:
     app = tmp_path / "app.siddhi"
     app.write_text("define stream S (k string, v int);\nfrom S select k, v insert into O;\n")

@@ -24,7 +24,7 @@ class AppTrial:
         self._fields = {name: tuple(stream.attributes) for name, stream in self._program.streams.items()}
 
     def advance(self, to: int) -> None:
-        """The clock of aggregations that go by arrival; what statements wait for comes with the next event, as in a job."""
+        """The clock, as that of a job goes on where no event comes."""
         self._host.tick(to)
         self.now = max(self.now, to)
 
