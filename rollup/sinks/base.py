@@ -8,9 +8,11 @@ line it has can be brought what it lacks, also after tables have gone back to a 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     import pyarrow as pa
 
     from rollup.core.columns import ColumnEngine
@@ -88,3 +90,22 @@ class Sink(Protocol):
     def forget(self, line: str, rows: int) -> bool:
         """Take back all but the first rows of a line, and of those whose names go on from it; False where that cannot be."""
         ...
+
+
+class Unfit(NamedTuple):
+    """A row that a sink refuses for good: its number in the line from 1, the row, and why."""
+
+    number: int
+    row: Mapping[str, Any]
+    reason: str
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A sink that may refuse single rows, as a table with constraints does.
+
+    `aside` gets the line, how many rows there are of it now, and the rows refused, before the others can be seen; without
+    it one such row is an error.
+    """
+
+    aside: Callable[[str, int, Sequence[Unfit]], None] | None

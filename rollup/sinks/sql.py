@@ -1,18 +1,21 @@
-"""Rows of a stream in a table of a database, exactly once: with the rows goes how many of the line there are."""
+"""Rows of a stream in a table of a database, exactly once: with the rows goes how many of the line there are.
+
+A row that the table's own types or constraints refuse is set aside, and the others go in.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import sqlalchemy as sa
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from rollup.core.errors import StoreError
 from rollup.engine.flows.keyed import equal_keys, last_of
-from rollup.sinks.base import AGAIN, Held
+from rollup.sinks.base import AGAIN, Held, Unfit
 from rollup.stores.postgres.text import encode_rows
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.session import ConnectionLost, lost, patiently
@@ -26,8 +29,8 @@ _TYPES: Mapping[pa.DataType, type[sa.types.TypeEngine[Any]]] = {
     pa.float32(): sa.Float,
     pa.float64(): sa.Double,
 }
-
-
+_OF_A_ROW = (DataError, IntegrityError)
+"""What a database says of a row: a value that is none of the column's, a constraint. Everything else may pass."""
 T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds that a database which restarts is waited for, as where aggregations are stored."""
@@ -45,6 +48,7 @@ class SqlSink:
         )
         self._name, self._table = options["name"], options["table"]
         self._key = tuple(options.get("key", ()))
+        self.aside: Callable[[str, int, Sequence[Unfit]], None] | None = None
 
     @cached_property
     def _engine(self) -> sa.Engine:
@@ -93,21 +97,47 @@ class SqlSink:
         return None if found is None else Held(*found)
 
     def _once(self, rows: pa.Table, line: str, held: Held) -> None:
+        """All rows in one statement; where the table refuses some of them, those that it takes."""
+        try:
+            self._written(rows, line, held, self._put)
+        except _OF_A_ROW:
+            if self.aside is None:
+                raise
+            self._written(rows, line, held, self._put_fitting)
+
+    def _written(self, rows: pa.Table, line: str, held: Held, put: Callable[..., Sequence[Unfit]]) -> None:
         known = sa.MetaData()
         columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
         table, marks = sa.Table(self._table, known, *columns), self._marks(known)
         mine = marks.c.sink == f"{line}-{self._name}"
+        postgres = self._engine.dialect.name == "postgresql"
         with self._engine.begin() as connection:
             known.create_all(connection)
             last = connection.execute(sa.select(marks.c.row_count).where(mine)).scalar()
             if last is not None and last >= held.rows:
                 return  # a connection was lost right behind the commit
-            self._put(connection, table, encode_rows(rows) if self._engine.dialect.name == "postgresql" else rows)
             now = {"row_count": held.rows, "digest": held.digest}
             if last is None:
                 connection.execute(marks.insert(), {"sink": f"{line}-{self._name}", **now})
             else:
                 connection.execute(marks.update().where(mine).values(**now))
+            if postgres:  # constraints that wait for the end of the transaction would not say which row it was
+                connection.execute(sa.text("SET CONSTRAINTS ALL IMMEDIATE"))
+            unfit = put(connection, table, encode_rows(rows) if postgres else rows, held.rows - rows.num_rows)
+            if unfit and self.aside is not None:
+                self.aside(line, held.rows, unfit)
+
+    def _put_fitting(self, connection: sa.Connection, table: sa.Table, rows: pa.Table, first: int) -> Sequence[Unfit]:
+        """The rows that the table takes; the others, which are looked for by halves."""
+        try:
+            with connection.begin_nested():
+                return self._put(connection, table, rows, first)
+        except _OF_A_ROW as problem:
+            if rows.num_rows == 1:
+                return [Unfit(first + 1, rows.to_pylist()[0], str(problem.orig).splitlines()[0])]
+        half = rows.num_rows // 2
+        below = self._put_fitting(connection, table, rows.slice(0, half), first)
+        return [*below, *self._put_fitting(connection, table, rows.slice(half), first + half)]
 
     def _refusable(self, action: Callable[[], T]) -> T:
         """What an action gives. Raises ConnectionLost while the database is away, StoreError when it refuses."""
@@ -124,7 +154,7 @@ class SqlSink:
                 hint=AGAIN,
             ) from None
 
-    def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table) -> None:
+    def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table, first: int) -> Sequence[Unfit]:
         """The rows; with a key in place of those that are there. A null is a key as any other."""
         if self._key:
             rows = equal_keys(last_of(rows, self._key), self._key)
@@ -133,6 +163,7 @@ class SqlSink:
             gone = [{own: row[name] for name, own in names.items()} for row in rows.select(self._key).to_pylist()]
             connection.execute(table.delete().where(*same), gone)
         connection.execute(table.insert(), rows.to_pylist())
+        return ()
 
     def forget(self, line: str, rows: int) -> bool:
         """What is there stays there."""

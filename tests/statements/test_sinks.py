@@ -14,15 +14,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from deltalake import DeltaTable
 
+from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
-from rollup.sinks.base import Held, Sink
+from rollup.hosts.statements.delivery import Delivery
+from rollup.sinks.base import Held, Sink, Unfit
 from rollup.sinks.console import ConsoleSink
 from rollup.sinks.delta import DeltaSink
 from rollup.sinks.files import FileSink
 from rollup.sinks.kafka import KafkaSink
 from rollup.sinks.sql import SqlSink
+from rollup.statements.committed.commits import Saved
+from rollup.statements.flow import RECEIVED
+from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.sql.session import ConnectionLost
 from tests.servers.postgres import NewUrl, PostgresServer, execute
 
@@ -222,6 +228,66 @@ def test_what_a_database_refuses_by_words_of_a_server_that_is_away_is_refused_at
     sink = SqlSink({"url": f"sqlite:///{tmp_path / 'x.db'}", "table": "t", "name": "S"})
     with pytest.raises(StoreError, match=r"cannot insert the rows of S into t .*terminated_at"):
         sink.write(pa.table({"a": ["x"], "terminated_at": ["connection refused"]}), "id", Held(1))
+
+
+CHECKED = "create table t (k varchar(10) not null unique, n integer check (n < 100))"
+GIVEN = pa.table({"k": ["a", "b", None, "c", "a", "d"], "n": pa.array([1, 200, 3, None, 5, 6], pa.int64())})
+TAKEN, OTHERS = [("a", 1), ("c", None), ("d", 6)], {3: "b", 4: None, 6: "a"}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_rows_that_a_constraint_refuses_are_set_aside_and_the_others_arrive(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}" if kind == "sqlite" else request.getfixturevalue("new_url")()
+    with sa.create_engine(url).begin() as there:
+        there.execute(sa.text(CHECKED))
+    sink, found = SqlSink({"url": url, "table": "t", "name": "S"}), list[Unfit]()
+    with pytest.raises(StoreError, match="cannot insert the rows of S into t"):
+        sink.write(GIVEN, "id", Held(7))
+    assert sink.held("id") is None, "nothing of it is there"
+    sink.aside = lambda line, rows, unfit: found.extend(unfit)
+    for _ in range(2):
+        sink.write(GIVEN, "id", Held(7))
+    assert {each.number: each.row["k"] for each in found} == OTHERS
+    assert all("constraint" in each.reason.lower() for each in found)
+    with sa.create_engine(url).begin() as there:
+        rows = there.execute(sa.text("select k, n from t order by k")).all()
+    assert [tuple(row) for row in rows] == TAKEN and sink.held("id") == Held(7)
+
+
+def test_a_fault_that_passes_sets_no_row_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}?timeout=0.1"
+    sink, found = SqlSink({"url": url, "table": "t", "name": "S"}), list[Unfit]()
+    sink.aside = lambda line, rows, unfit: found.extend(unfit)
+    sink.write(ONE, "id", Held(2))
+    other = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
+    other.execute("begin exclusive")
+    with pytest.raises(StoreError, match="locked"):
+        sink.write(TWO, "id", Held(3))
+    other.close()
+    sink.write(TWO, "id", Held(3))
+    assert not found and sink.held("id") == Held(3)
+
+
+def test_rows_set_aside_are_dead_letters_once_with_their_place(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'x.db'}"
+    with sa.create_engine(url).begin() as there:
+        there.execute(sa.text(CHECKED))
+    letters, engine = DeadLetters(tmp_path), ColumnEngine(threads=1)
+    saved = Saved(
+        1, "line", given={"S": GIVEN.append_column(RECEIVED, pa.array(range(6)))}, outputs={"S": Held(6, None)}
+    )
+    for _ in range(2):  # killed between the letters and the rows, the whole comes again
+        with sa.create_engine(url).begin() as there:
+            there.execute(sa.text("delete from t"))
+            if sa.inspect(there).has_table("rollup_sink_rows"):
+                there.execute(sa.text("drop table rollup_sink_rows"))
+        sink = SqlSink({"url": url, "table": "t", "name": "S"})
+        Delivery("S", sink, None, letters.append).bring(saved, engine)
+    rows = letters.read().to_pylist()
+    assert {row["position"] for row in rows} == {"row 2", "row 3", "row 5"} and len(rows) == 3
+    assert all(row["stream"] == "S" and "constraint" in row["reason"] and '"k"' in row["raw"] for row in rows)
 
 
 def test_a_size_of_messages_that_is_none_is_refused_by_name() -> None:

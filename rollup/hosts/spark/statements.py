@@ -30,6 +30,7 @@ from rollup.sources.base import DEAD
 from rollup.statements.committed.commits import Commits
 from rollup.statements.component import Refused
 from rollup.statements.flow import ARRIVAL
+from rollup.stores.dead_letters import DeadLetters
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +51,10 @@ class JobStatements:
     ) -> None:
         commits = Commits.beside(conf.tables)
         program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
-        self.running = Running(program, pipelines, commits, outlets_of(conf, program))
-        self.running.flow.stops = conf.on_error == "stop"
+        stops = conf.on_error == "stop"
+        aside = None if stops else DeadLetters(conf.tables).append
+        self.running = Running(program, pipelines, commits, outlets_of(conf, program), aside)
+        self.running.flow.stops = stops
         self._program, self._pipelines, self._engine = program, pipelines, engine
         self._silence = Silence(conf.sources, [name for name in program.inputs if self.columns(name)])
 

@@ -7,24 +7,33 @@ rows from the commits that are kept. What cannot be put right is refused by name
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
+
 import pyarrow as pa
 import structlog
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
-from rollup.sinks.base import Held, Sink
+from rollup.core.json_line import json_line
+from rollup.sinks.base import Choosing, Held, Sink, Unfit
+from rollup.sources.base import DEAD
 from rollup.statements.committed.commits import Commits, Saved
 from rollup.statements.flow import RECEIVED
 from rollup.stores.faults import point
 
+SetAside = Callable[[pa.Table, str, int], None]
+"""Takes dead letters of a line of output, and how many rows it has then: the same ones may come again."""
 _ELSEWHERE = "give the sink another place, which then begins with the rows that come from now on"
 
 
 class Delivery:
     """The way of one stream to its sink."""
 
-    def __init__(self, stream: str, sink: Sink, commits: Commits | None) -> None:
+    def __init__(self, stream: str, sink: Sink, commits: Commits | None, aside: SetAside | None = None) -> None:
         self._stream, self._sink, self._commits = stream, sink, commits
+        if aside is not None and isinstance(sink, Choosing):
+            sink.aside = partial(self._aside, aside)
         self._held: Held | None = None  # what the sink has, as long as this process has last seen to it
 
     def entered(self, last: Saved) -> tuple[str, int]:
@@ -51,6 +60,26 @@ class Delivery:
         if rows is not None and rows.num_rows:
             self._write(rows, saved, end)
         self._held = end if held.rows < end.rows else held
+
+    def _aside(self, aside: SetAside, line: str, rows: int, unfit: Sequence[Unfit]) -> None:
+        """Make dead letters of rows that the sink refuses, once each, however often they are brought."""
+        structlog.get_logger("rollup").warning(
+            "a sink refuses rows, which are dead letters",
+            stream=self._stream,
+            sink=self._sink.place,
+            rows=len(unfit),
+            reason=unfit[0].reason,
+        )
+        letters = [
+            {
+                "stream": self._stream,
+                "position": f"row {each.number}",
+                "reason": each.reason,
+                "raw": json_line(each.row),
+            }
+            for each in unfit
+        ]
+        aside(pa.Table.from_pylist(letters, schema=DEAD), f"{line}-{self._stream}", rows)
 
     def _first(self, last: Saved) -> int:
         return last.outputs.get(self._stream, Held(0)).rows

@@ -19,11 +19,11 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.future_times import FILTER, ahead
-from rollup.hosts.statements.delivery import Delivery
+from rollup.hosts.statements.delivery import Delivery, SetAside
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sinks.base import Held, Sink
-from rollup.statements.committed.commits import FILES, Commits, Saved, fingerprint, homes
+from rollup.statements.committed.commits import FILES, Commits, Saved, changed, fingerprint, homes
 from rollup.statements.committed.passed import Step
 from rollup.statements.compiled import Part
 from rollup.statements.component import Event, Keeping
@@ -46,10 +46,11 @@ class Running:
         pipelines: Mapping[str, Pipeline],
         commits: Commits | None = None,
         outlets: Mapping[str, Sink] | None = None,
+        aside: SetAside | None = None,
     ) -> None:
         assert program.statements is not None
         self.program, self._commits = program, commits
-        self._deliveries = {name: Delivery(name, sink, commits) for name, sink in (outlets or {}).items()}
+        self._deliveries = {name: Delivery(name, sink, commits, aside) for name, sink in (outlets or {}).items()}
         self.flow = Flow(program.statements)
         self._texts = {part.name: fingerprint(part, program.streams) for part in program.statements.parts}
         written = program.statements.streams
@@ -207,12 +208,12 @@ class Running:
 
     def _check(self, found: Saved, places: Mapping[str, str], states: States) -> None:
         where = "" if self._commits is None else str(self._commits.folder)
-        for name in found.states:
-            if name in self._texts and name not in places and name not in places.values():
-                raise ConfigError(
-                    f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
-                    hint=f"bring the old text back, or remove {where} to begin all statements anew",
-                )
+        for name in changed(found, self._texts):
+            raise ConfigError(
+                f"the statements of {name!r} have changed, and their windows and patterns are those of the old text",
+                hint="bring the old text back; `rollup change CONF --accept` begins these anew and leaves the others what they "
+                f"have; or remove {where} to begin all statements anew",
+            )
         for part in self.flow.statements.parts:
             refuse_other_shards(part.name, part.component, states.get(part.name), where)
         self._refuse_new_readers(found, places, where)

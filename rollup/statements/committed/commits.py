@@ -17,8 +17,8 @@ next start: the record comes first, sinks after it, and the next record only whe
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +82,16 @@ def homes(saved: Saved, texts: Mapping[str, str]) -> dict[str, str]:
     return {**{name: name for name in texts if name in same}, **moved}
 
 
+def changed(saved: Saved, texts: Mapping[str, str]) -> list[str]:
+    """The components whose state in a commit is that of another text.
+
+    >>> changed(Saved(states={"block 1": State({}, {})}, texts={"block 1": "x"}), {"block 1": "y", "block 2": "z"})
+    ['block 1']
+    """
+    places = homes(saved, texts)
+    return [name for name in saved.states if name in texts and name not in places and name not in places.values()]
+
+
 class Commits:
     """The commits of an app's statements, in a folder."""
 
@@ -109,6 +119,15 @@ class Commits:
             return Saved()
         return self._read(record)
 
+    def whole(self) -> Saved | None:
+        """The last commit, all of whose files have been read; None before the first. Raises StoreError when one is damaged."""
+        record = self._records.newest()
+        if record is None:
+            return None
+        for name in record.open:
+            self._records.require(record.files(name))
+        return self._read(record)
+
     def identity(self, number: int) -> tuple[int, ...]:
         """Differs between two commits, also where statements begun anew have come to the same number."""
         return self._records.identity(number)
@@ -126,6 +145,13 @@ class Commits:
                 f"the state of statements in {self.folder} cannot be read: {problem}",
                 hint="go on with the version of rollup that wrote it, or remove that folder to begin all statements anew",
             ) from None
+
+    def begin_anew(self, saved: Saved, names: Collection[str]) -> None:
+        """Let some components begin anew behind a commit, in one of its own; all others keep their states."""
+        kept, texts = (
+            {name: one for name, one in each.items() if name not in names} for each in (saved.states, saved.texts)
+        )
+        self.write(replace(saved, number=saved.number + 1, states=kept, texts=texts))
 
     def write(self, saved: Saved) -> None:
         """Make a commit. Raises FencedError when its number is taken."""
