@@ -222,6 +222,14 @@ class RecordFolder:
         except _UNREADABLE as problem:
             raise self._unreadable(name, problem) from None
 
+    def require(self, names: Sequence[str]) -> None:
+        """Raises StoreError as `read_rows` where one of some files is missing or damaged; reads no rows."""
+        for name in names:
+            try:
+                verified(self.folder / name)
+            except _UNREADABLE as problem:
+                raise self._unreadable(name, problem) from None
+
     def _unreadable(self, name: str, problem: Exception) -> StoreError:
         what = f"{'open rows' if self._cure is None else 'the state'} {self.folder / name} cannot be read"
         said = problem.strerror or problem if isinstance(problem, OSError) else problem

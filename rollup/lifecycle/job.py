@@ -14,7 +14,7 @@ from rollup.hosts.spark.session import Coming
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.change import settle
 from rollup.lifecycle.lease.holding import TIMEOUT
-from rollup.lifecycle.lease.places import lease_of, lease_of_statements
+from rollup.lifecycle.lease.places import leases_of
 from rollup.lifecycle.maintenance.between_batches import Chores
 from rollup.lifecycle.status import newest_state
 
@@ -40,10 +40,7 @@ class Job(SparkHost):
     ) -> None:
         super().__init__(conf, spark, reporter)
         self.standby = standby
-        aggregations = self.program.aggregations
-        self.leases = [lease_of(conf, aggregations[name], "run", takeover) for name in sorted(aggregations)]
-        if not aggregations and self.statements is not None:
-            self.leases = [lease_of_statements(conf, "run", takeover)]
+        self.leases = leases_of(conf, self.program, "run", takeover)
         self.chores = [Chores(conf, self.program, pipeline) for pipeline in self.pipelines.values()]
 
     def run(self, once: bool = False) -> None:

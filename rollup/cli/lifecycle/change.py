@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen
+from rollup.conf import load
 from rollup.core.errors import StoreError
 
 
@@ -43,4 +44,11 @@ def change(
                 settle(one.book, one.store, one.aggregation, newest_state(one.store), accept=True)
             finally:
                 lease.release()
+    if aggregation is None:
+        from rollup.lifecycle.states import changed_statements
+
+        read = load(conf)
+        for name in changed_statements(read, read.program(), accept):
+            done = "begin anew" if accept else f"not done yet: `rollup change {conf} --accept` lets them begin anew"
+            print(f"the statements of {name!r} have changed: {done}; all others keep their windows and patterns")
     raise SystemExit(1 if refused else 0)

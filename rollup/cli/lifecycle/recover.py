@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen
+from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen, examined, raise_all
 from rollup.core.errors import RollupError
 
 
@@ -24,7 +23,10 @@ def recover(
         ),
     ] = False,
 ) -> None:
-    """Make a store startable again, and say what was rebuilt, what is lost, and from when on re-sent events count."""
+    """Make a store startable again, and say what was rebuilt, what is lost, and from when on re-sent events count.
+
+    Without options it also looks at the statements, their sinks and the checkpoint. Exit code 2: a job could not start.
+    """
     problems: list[RollupError] = []
     for one in chosen(conf, aggregation):
         from rollup.lifecycle.recover import recover as recover_one
@@ -36,7 +38,10 @@ def recover(
             continue
         for line in done.lines:
             print(f"{done.aggregation}: {line}")
-    for problem in problems[:-1]:
-        print(f"rollup: {problem}", file=sys.stderr)
-    if problems:
-        raise problems[-1]
+    if aggregation is None and to_commit is None and not rebuild:
+        for said in examined(conf):
+            if isinstance(said, RollupError):
+                problems.append(said)
+            else:
+                print(said)
+    raise_all(problems)

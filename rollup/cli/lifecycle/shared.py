@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ import typer
 
 from rollup.conf import Conf, load
 from rollup.core.calendar import parse_timestamp
-from rollup.core.errors import ConfigError, StoreError
+from rollup.core.errors import ConfigError, RollupError, StoreError
 
 if TYPE_CHECKING:
     from rollup.core.columns import ColumnEngine
@@ -99,6 +100,27 @@ def chosen(path: Path, name: str | None) -> Iterator[Chosen]:
         if name in (None, aggregation.name):
             engine = ColumnEngine()
             yield Chosen(conf, program, aggregation, engine, open_store(conf, aggregation, engine))
+
+
+def examined(path: Path) -> Iterator[str | RollupError]:
+    """A line for each state beside those of aggregations, or why no job could go on from it."""
+    from rollup.lifecycle.states import states
+
+    conf = load(path)
+    for state in states(conf, conf.program()):
+        try:
+            if (line := state.examine()) is not None:
+                yield line
+        except RollupError as problem:
+            yield problem
+
+
+def raise_all(problems: Sequence[RollupError]) -> None:
+    """Say all problems; the last is raised, so that the command ends as with one."""
+    for problem in problems[:-1]:
+        print(f"rollup: {problem}", file=sys.stderr)
+    if problems:
+        raise problems[-1]
 
 
 def span(conf: Conf, start: str | None, end: str | None) -> tuple[int, int] | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json as jsons
 from typing import TYPE_CHECKING
 
-from rollup.cli.lifecycle.shared import ConfArgument, JsonOption, NameOption, chosen
+from rollup.cli.lifecycle.shared import ConfArgument, JsonOption, NameOption, chosen, examined, raise_all
+from rollup.core.errors import RollupError
 
 if TYPE_CHECKING:
     from rollup.lifecycle.status import Status
@@ -15,7 +16,8 @@ _FILES = 10
 
 
 def status(conf: ConfArgument, aggregation: NameOption = None, json: JsonOption = False) -> None:
-    """Show clocks, last commit, open and stored rows, late events and lag, from the store alone."""
+    """Show clocks, last commit, open and stored rows, late events and lag, from the store alone; of statements their commit and
+    sinks. Exit code 2: something is damaged, and a job could not start."""
     for one in chosen(conf, aggregation):
         from rollup.lifecycle.status import status as status_of
 
@@ -24,6 +26,12 @@ def status(conf: ConfArgument, aggregation: NameOption = None, json: JsonOption 
             print(jsons.dumps(found.plain()))
         else:
             _show(found)
+    if aggregation is None:
+        states = list(examined(conf))
+        for line in [] if json else states:
+            if isinstance(line, str):
+                print(line)
+        raise_all([problem for problem in states if isinstance(problem, RollupError)])
 
 
 def _show(found: Status) -> None:

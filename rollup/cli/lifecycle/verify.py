@@ -17,10 +17,12 @@ from rollup.cli.lifecycle.shared import (
     SourceOption,
     ToOption,
     chosen,
+    examined,
+    raise_all,
     show,
     span,
 )
-from rollup.core.errors import StoreError
+from rollup.core.errors import RollupError, StoreError
 
 if TYPE_CHECKING:
     from rollup.lifecycle.replay.raw import RawSource
@@ -49,7 +51,10 @@ def verify(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check every level against the next finer one. Exit code 0: all equal; 1: something differs (or did)."""
+    """Check data files by their checksums, every level against the next finer one, statements, sinks and checkpoint.
+
+    Exit code 0: all is right; 1: something differs (or did); 2: something is damaged, and a job could not start.
+    """
     wrong = 0
     for one in chosen(conf, aggregation):
         from rollup.lifecycle.replay.raw import RawSource
@@ -66,6 +71,8 @@ def verify(
             repair,
             json,
         )
+    if aggregation is None:
+        raise_all([problem for problem in examined(conf) if isinstance(problem, RollupError)])
     raise SystemExit(1 if wrong else 0)
 
 

@@ -66,7 +66,7 @@ class Owner:
             raise ConfigError(f"cannot write the checkpoint {checkpoint}: {problem.strerror}") from None
 
 
-def _owner(checkpoint: Path) -> Owner | None:
+def owner_of(checkpoint: Path) -> Owner | None:
     """What a checkpoint says of itself; None when it says nothing yet. Raises ConfigError."""
     file = checkpoint / _OWNER
     try:
@@ -80,7 +80,7 @@ def _owner(checkpoint: Path) -> Owner | None:
 
 
 def _own(conf: Conf, program: Program) -> None:
-    was, now = _owner(conf.checkpoint), _identity(conf, program)
+    was, now = owner_of(conf.checkpoint), _identity(conf, program)
     if was is not None:
         _compare(conf, was, now)
         now = replace(now, store=was.store, queries=was.queries, before=was.before)
@@ -152,7 +152,7 @@ def agreed(conf: Conf, program: Program, marked: Mapping[str, Marked]) -> Owner:
     Raises ConfigError that names both where they say different things, StoreError where an entry of a log is damaged.
     """
     now = _identity(conf, program)
-    owner = _owner(conf.checkpoint) or now
+    owner = owner_of(conf.checkpoint) or now
     queries, before = dict(owner.queries), dict(owner.before)
     for stream in program.inputs:
         checkpoint = conf.checkpoint / stream

@@ -14,6 +14,7 @@ from rollup.core.errors import StoreError
 from rollup.lifecycle.book import folder
 from rollup.lifecycle.lease.holding import TIMEOUT, Lease
 from rollup.plan.aggregation import Aggregation
+from rollup.program import Program
 from rollup.statements.committed.commits import Commits
 from rollup.stores.registry import database
 
@@ -33,6 +34,14 @@ def lease_of(conf: Conf, aggregation: Aggregation, what: str, timeout: float = T
 def lease_of_statements(conf: Conf, what: str, timeout: float = TIMEOUT) -> Lease:
     """That of the statements of an app, which are written by whoever has the leases of its aggregations, if it has any."""
     return Lease(Files(Commits.beside(conf.tables).folder), what, timeout)
+
+
+def leases_of(conf: Conf, program: Program, what: str, timeout: float = TIMEOUT) -> list[Lease]:
+    """The leases that a job takes."""
+    named = program.aggregations
+    if not named and program.statements is not None:
+        return [lease_of_statements(conf, what, timeout)]
+    return [lease_of(conf, named[name], what, timeout) for name in sorted(named)]
 
 
 class Files:
