@@ -70,6 +70,7 @@ crash: setup ## the long tests: kills at every point and at random moments, ever
 
 docs: setup ## write the generated pages under docs/
 	$(PY) -m tests.conformance.support
+	$(PY) -m tests.conformance.places
 
 site: setup ## the documentation as a site on port 8000, built anew while you write
 	NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs serve --strict

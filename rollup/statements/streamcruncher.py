@@ -6,6 +6,7 @@ later one comes. A batch is handed over as tables, so that what columns cover ru
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +31,7 @@ from rollup.statements.values import comparable, plain_row
 
 _TOGETHER = 32
 """From batches of so many events on, tables cost less than events one by one."""
+_SCRIPT, _QUOTED = re.compile(r"^\s*create\b|;\s*\S", re.IGNORECASE), re.compile(r"'[^']*'|--[^\n]*")
 _TYPES = {Type.STRING: "str", Type.OBJECT: "str"}
 
 
@@ -37,7 +39,12 @@ class StreamCruncher:
     """The language's entry; see `rollup.statements.component.Language`."""
 
     def names(self, section: Section) -> Names:
-        """The streams under the partitions; what is written is only said by `into`."""
+        """The streams under the partitions; what is written is only said by `into`. Raises PlanError for a script."""
+        if _SCRIPT.search(_QUOTED.sub("", section.placed)):
+            raise PlanError(
+                "a block of StreamCruncher is one query, its select alone",
+                hint="`rollup try FILE.cruncher` runs scripts: weights, timers, tables, several queries",
+            )
         return Names(frozenset(chain.stream for chain in read_query(section.placed).chains), frozenset())
 
     def compile(self, section: Section, streams: Streams, names: Names) -> CruncherBlock:

@@ -258,7 +258,10 @@ class Cruncher:
             try:
                 found = self._tables.execute(query)
             except duckdb.Error as problem:
-                cure = "a sub-query of a partition reads tables alone, as in (select k from t)"
+                cure = (
+                    "a sub-query of a partition reads tables alone, as in (select k from t); scripts have tables "
+                    "(`rollup try FILE.cruncher`), blocks in apps have none"
+                )
                 raise PlanError(f"the sub-query cannot run: {said_by_duckdb(problem)}", hint=cure) from None
             if len(found.description or ()) != 1:
                 said = f"the sub-query gives {len(found.description or ())} columns"

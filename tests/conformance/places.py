@@ -1,0 +1,134 @@
+"""Writes docs/places.md: what of StreamCruncher, streaming SQL and UQL runs where. Each cell is a text that was read there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rollup.cli.languages.trials import CruncherTrial
+from rollup.core.errors import RollupError
+from rollup.lang.calcite.model import Model
+from rollup.lang.calcite.session import Session
+from rollup.lang.uql.catalog import Catalog
+from rollup.lang.uql.plan import plan
+from rollup.program import compile_app
+
+PAGE = Path(__file__).parents[2] / "docs" / "places.md"
+_STREAM = "@time('ts') define stream S (k string, v int, ts long); @PrimaryKey('k') define stream T (k string, v int, ts long);"
+_SCRIPT = "create table big (k varchar, v int); create stream S (k str, v int, ts ts) time ts;"
+_COLUMNS = {"rowtime": "TIMESTAMP", "k": "VARCHAR", "v": "INTEGER"}
+_MOVING = {"columns": {**_COLUMNS, "n": "INTEGER"}, "kind": "stream", "monotonic": {"n": "increasing"}}
+_SORTED = {"columns": _COLUMNS, "kind": "stream", "monotonic": {"rowtime": "increasing"}, "slack": "10 seconds"}
+_ORDERED = {"columns": _COLUMNS, "kind": "stream", "monotonic": {"rowtime": "increasing"}}
+_TABLE = {"columns": {"k": "VARCHAR", "v": "INTEGER"}, "key": ["k"]}
+_FIELDS = [
+    {"name": "rowtime", "type": "timestamp", "usage": "time"},
+    {"name": "k", "type": "text", "usage": "data"},
+    {"name": "v", "type": "integer32", "usage": "data"},
+]
+LAST = "select k, v from S (partition by k store last 2) as s where s.$row_status is new"
+MEMBER = (
+    "select k, v from S (partition by k store last 2 where k in (select k from {})) as s where s.$row_status is new"
+)
+
+Text = str | None
+"""None: the place has no way to say it."""
+FEATURES: Mapping[str, tuple[tuple[str, Text, Text], ...]] = {
+    "StreamCruncher": (
+        ("a query over a window", f"create query q as {LAST};", LAST),
+        ("`in (select … from a table)`", f"create query q as {MEMBER.format('big')};", MEMBER.format("T")),
+        ("weights", f"create query q weights S 0.5 as {LAST};", f"create query q weights S 0.5 as {LAST};"),
+        (
+            "a timer: `fixed 5 seconds`",
+            f"create query q fixed 5 seconds as {LAST};",
+            f"create query q fixed 5 seconds as {LAST};",
+        ),
+        ("several queries in one text", f"create query q as {LAST}; create query r as {LAST};", f"{LAST}; {LAST}"),
+    ),
+    "Streaming SQL": (
+        ("a standing query", "SELECT STREAM k, v FROM S", "SELECT STREAM k, v FROM S"),
+        (
+            "`UPSERT` into a table",
+            "UPSERT INTO P SELECT STREAM k, v FROM S",
+            "UPSERT INTO T SELECT STREAM k, v, ts FROM S",
+        ),
+        ("`UPDATE` of a table", "UPDATE P SET v = 1", "UPDATE T SET v = 1"),
+        ("`DELETE` of a table", "DELETE FROM P", "DELETE FROM T"),
+        ("groups by a declared column that moves", "SELECT STREAM n, COUNT(*) AS c FROM M GROUP BY n", None),
+        ("t-sorted input (`slack`)", "SELECT STREAM k, v FROM L", None),
+        ("a query of a table, once", "SELECT k FROM P", "SELECT k FROM T"),
+    ),
+    "UQL": (
+        (
+            "a window by a field",
+            "from S window slice 60 seconds based on rowtime aggregate sum(v) as t append t to O",
+            "from S window slice 60 seconds based on rowtime aggregate sum(v) as t append t to O",
+        ),
+        (
+            "a window of the clock on the wall",
+            "from S window slice 60 seconds aggregate sum(v) as t append t to O",
+            "from S window slice 60 seconds aggregate sum(v) as t append t to O",
+        ),
+    ),
+}
+
+
+def _cruncher(text: str) -> None:
+    CruncherTrial(_SCRIPT + text, "places", 0)
+
+
+def _sql(text: str) -> None:
+    Session(Model.of({"tables": {"S": _ORDERED, "M": _MOVING, "L": _SORTED, "P": _TABLE}})).prepare(text)
+
+
+def _uql(text: str) -> None:
+    plan(text, Catalog.of({"schemas": [{"name": "S", "fields": _FIELDS}]}))
+
+
+def _job(language: str) -> Callable[[str], None]:
+    def read(text: str) -> None:
+        into = "" if text.lower().startswith(("upsert", "from")) else ", into='O'"
+        target = "define stream O (k string, v int);" if language == "streamcruncher" else ""
+        compile_app(f"{_STREAM} {target} @lang('{language}'{into}) {{ {text} }}")
+
+    return read
+
+
+_PLACES: Mapping[str, tuple[str, Callable[[str], None], str]] = {
+    "StreamCruncher": ("`rollup try`", _cruncher, "streamcruncher"),
+    "Streaming SQL": ("`rollup sql`", _sql, "sql"),
+    "UQL": ("`rollup uql`", _uql, "uql"),
+}
+
+
+def _cell(read: Callable[[str], Any], text: Text) -> str:
+    if text is None:
+        return "no word for it"
+    try:
+        read(text)
+    except RollupError as problem:
+        said = str(problem).split(": ", 1)[-1].replace("|", "\\|").replace("\n", " ")
+        return f"refused: {said}"
+    return "runs"
+
+
+def render() -> str:
+    """The page."""
+    parts = [
+        "# What runs where\n",
+        "Generated by `make docs`; do not edit. Every cell was read in its place: what is refused has the sentence that a user",
+        "gets. `rollup.Engine` in Python runs EPL alone, which `rollup try` and jobs run too.",
+    ]
+    for language, features in FEATURES.items():
+        command, terminal, name = _PLACES[language]
+        parts += ["", f"## {language}", "", f"| | {command} | in a job, `@lang('{name}')` |", "|---|---|---|"]
+        parts += [
+            f"| {what} | {_cell(terminal, here)} | {_cell(_job(name), there)} |" for what, here, there in features
+        ]
+    return "\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render())
+    print(f"wrote {PAGE.name}")
