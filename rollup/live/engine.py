@@ -278,6 +278,7 @@ class Engine:
         was gone through.
         """
         _check_instant(to)
+        self._residence.hand_back()
         there = self._component.runner.advance_span(to, most)
         if not there:
             self._component.runner.jump(to)
