@@ -33,7 +33,9 @@ class Shown:
 
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in self.answer.schema.names)
         rows = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell(*each, self.zone))}</td>" for each in row.items()) + "</tr>"
+            "<tr>"
+            + "".join(f"<td>{html.escape(cell(name, value, self.zone))}</td>" for name, value in row.items())
+            + "</tr>"
             for row in self.answer.slice(0, _ROWS).to_pylist()
         )
         count = self.answer.num_rows
@@ -67,12 +69,12 @@ def asked(shell: Any, line: str, text: str) -> None:
         print(f"rollup: {remark}", file=sys.stderr)
     display(Shown(answer, asker.conf.zone))
     if TIMESTAMP in answer.schema.names:
-        _drawn(answer, text)
+        _drawn(answer, asker.conf.zone, text)
     if len(words) == 2:
         shell.user_ns[words[1]] = answer
 
 
-def _drawn(answer: pa.Table, text: str) -> None:
+def _drawn(answer: pa.Table, zone: str, text: str) -> None:
     """A plot of an answer with numbers, where the library for it is there."""
     import tempfile
 
@@ -82,7 +84,7 @@ def _drawn(answer: pa.Table, text: str) -> None:
 
     try:
         with tempfile.NamedTemporaryFile(suffix=".png") as file:
-            plot(answer, file.name, text)
+            plot(answer, file.name, text, zone)
             display(Image(file.read()))
     except QueryError:
         return  # nothing to draw, or no library to draw it with: the table is there
