@@ -75,7 +75,7 @@ MODULES = {
     "set": "create variable double x = 1; create variable int y; @name('b') select v from S(v > x); "
     "@name('set') on S(n > 0) set y = n, x = v; @name('a') select k, v - x as d, y from S(v >= x);",
     "set twice": "create variable double x = 1; @name('set') on S(n > 0) set x = v; "
-    "@name('set2') on S(v > x) set x = x + v; @name('a') select x from S#length(2) where v < x; "
+    "@name('set2') on S(v > x) set x = x + v; @name('a') select x from S(v < x); "
     "create window W#keepall as S; "
     "on S(v > x) as s merge W as w where w.k = s.k when matched then update set v = x when not matched then insert select *;",
     "constant": "create constant variable double x = 6.1; create variable string t = 'a'; "

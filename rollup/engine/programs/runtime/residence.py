@@ -115,11 +115,13 @@ class Residence:
         self._running: Running | None = None
         self._events = 0
         """How many events have come since the state was given back."""
+        self._enough: int | None = None
+        """How many make up for carrying the state that there was then; None: not counted yet."""
 
     def forget(self) -> None:
         """Statements begin or end: the state is with the rows, and the program is no longer theirs."""
         self.hand_back()
-        self._program = self._code = None
+        self._program = self._code = self._enough = None
 
     @property
     def program(self) -> Program | Unsupported:
@@ -143,9 +145,10 @@ class Residence:
         if events >= _COMPILED:
             self._code = self._code or later(program.source, self.mode == "checked")
         if self._running is None:
+            if self._enough is None:
+                self._enough = _WORTH * sum(sum(1 for _ in kept.window.content()) for kept in self._kept())
             self._events += events
-            held = sum(sum(1 for _ in kept.window.content()) for kept in self._kept())
-            return self._events >= _WORTH * held
+            return self._events >= self._enough
         return True
 
     def send(self, stream: str, columns: Sequence[pa.Array], times: Ints) -> list[Emitted]:
@@ -244,9 +247,9 @@ class Residence:
 
     def hand_back(self) -> None:
         """The rows go on where the program stands."""
-        self._events = 0
         if self._running is None:
             return
+        self._events, self._enough = 0, None
         made, self._running = self._running, None
         made = made if made.mode == "interpreted" else made.moved("interpreted")
         known, row = dict[int, Row](), self._component.runner.row
