@@ -27,6 +27,7 @@ from rollup.stores.registry import open_store
 
 if TYPE_CHECKING:
     from rollup.ask_sql import SqlAsker
+    from rollup.program import Program
     from rollup.statements.committed.kept import Kept
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
@@ -38,9 +39,10 @@ class Asker:
     """Answers questions about the aggregations of a configuration, and about the named windows and tables of its
     statements; opens stores for reading only when asked."""
 
-    def __init__(self, conf: Conf) -> None:
+    def __init__(self, conf: Conf, program: Program | None = None) -> None:
+        """`program`: the app of the configuration, where it has been compiled already."""
         self.conf = conf
-        self.program = conf.program()
+        self.program = conf.program() if program is None else program
         self.engine = ColumnEngine()
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()

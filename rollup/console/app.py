@@ -31,7 +31,9 @@ from rollup.core.calendar import to_local
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.json_line import json_line
 from rollup.hosts.reporting.dead_records import reasons, shown
+from rollup.hosts.reporting.late_events import age
 from rollup.lifecycle.completeness import remarks
+from rollup.retrieval.merging import keys_shown
 from rollup.stores.dead_letters import DeadLetters
 
 Found = TypeVar("Found")
@@ -100,7 +102,7 @@ class Console:
         """
         found = ask.opened(self.conf.path)
         if self._asker is None or self._asker[0] is not found:
-            own = Asker(found.conf)
+            own = Asker(found.conf, found.program)
             own.engine.confine(sorted({str(found.conf.tables), str(found.conf.tables.resolve())}))
             self._asker = found, own
         return self._asker[1]
@@ -179,7 +181,7 @@ class Console:
         view = chart.view
         return self._page(
             "explore.html", request, chart=chart, view=view, data=_script(chart.plain()),
-            keys=explorer.keys_of(view.aggregation), measures=explorer.measures_of(view.aggregation),
+            keys=list(keys_shown(view.aggregation)), measures=explorer.measures_of(view.aggregation),
             before=explorer.BEFORE, where=dict(view.where), given=request.query_params,
             table=chart.table().slice(0, _SHOWN_ROWS), path=str(self.conf.path), pinned=view.per is not None,
         )  # fmt: skip
@@ -200,8 +202,7 @@ class Console:
         name = request.path_params["name"]
         if name not in self.asker.program.aggregations:
             raise QueryError(f"there is no aggregation {name!r}", hint=", ".join(self.asker.program.aggregations))
-        rows = await self._work(overview.rows)
-        row = next(each for each in rows if each.name == name)
+        row = await self._work(lambda asker: overview.row(asker, name))
         text = self.asker.conf.app.read_text(encoding="utf-8", errors="replace")
         return self._page(
             "aggregation.html", request, row=row, aggregation=self.asker.program.aggregations[name], text=text
@@ -213,7 +214,7 @@ class Console:
             tables = dict[str, pa.Table | str]()
             for name in (name for each in found for name in each.kept):
                 try:
-                    tables[name] = overview.contents(asker, name, 20)
+                    tables[name] = asker.kept.rows(name, asker.kept.newest()).slice(0, 20)
                 except RollupError as problem:
                     tables[name] = str(problem)
             return found, tables, overview.flow(asker)
@@ -280,7 +281,7 @@ class Console:
 
     async def _names(self, request: Request) -> Response:
         found = self.asker.program.aggregations
-        return JSONResponse({name: {"levels": [level.plural for level in each.levels], "keys": explorer.keys_of(each),
+        return JSONResponse({name: {"levels": [level.plural for level in each.levels], "keys": list(keys_shown(each)),
                                     "columns": {o.name: o.type.value for o in each.outputs}, "zone": each.zone}
                              for name, each in found.items()})  # fmt: skip
 
@@ -365,11 +366,7 @@ def _path(text: str) -> str:
 
 
 def _age(seconds: float | None) -> str:
-    from rollup.hosts.reporting.late_events import length
-
-    if seconds is None:
-        return "·"
-    return f"{seconds:,.0f} s" if seconds < 120 else length(int(seconds * 1000))
+    return "·" if seconds is None else age(seconds)
 
 
 def _cell(value: Any) -> str:

@@ -19,20 +19,19 @@ from rollup.core.calendar import (  # fmt: skip
     bucket_start,
     normal_zone,
     parse_timestamp,
-    parse_within,
     to_local,
 )
 from rollup.core.errors import QueryError
-from rollup.core.periods import is_said, said_range
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output
 from rollup.plan.types import Type
+from rollup.retrieval.merging import keys_shown
+from rollup.retrieval.questions import bounds
 
 BEFORE = {"period": "the period before", "day": "a day before", "week": "a week before", "year": "a year before"}
 """What a line can be compared with."""
 OTHERS = "others"
 _LENGTHS = {Duration.DAYS: 86_400_000, Duration.MONTHS: 30 * 86_400_000, Duration.YEARS: 365 * 86_400_000}
 _MOST, _TOP = 4000, 8
-_NUMBERS = (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE)
 _EARLIEST, _LATEST = (parse_timestamp(text)[0] for text in ("0001-01-02 00:00:00", "9999-12-30 00:00:00"))
 
 
@@ -67,7 +66,7 @@ class View:
         if found is None:
             raise QueryError(f"there is no aggregation {aggregation!r}", hint=", ".join(asker.program.aggregations))
         zone = normal_zone(given.get("zone") or found.zone)
-        keys = keys_of(found)
+        keys = keys_shown(found)
         split = _one_of(given, "split", keys)
         start, end = _range(asker, found, zone, given)
         return cls(
@@ -106,8 +105,8 @@ class View:
     @property
     def conditions(self) -> str:
         """What stands behind `on`."""
-        keys = {key.name: key.type for key in self.aggregation.keys}
-        return " and ".join(f"({_is(key, keys[key], text)})" for key, text in self.where)
+        keys = keys_shown(self.aggregation)
+        return " and ".join(f"({_is(key, keys[key].type, text)})" for key, text in self.where)
 
     @property
     def series(self) -> Question:
@@ -149,16 +148,10 @@ class View:
         return urlencode({key: value for key, value in {**now, **changes}.items() if value is not None})
 
 
-def keys_of(aggregation: Aggregation) -> list[str]:
-    """The group keys that an answer shows under their own names."""
-    shown = {output.name: output.final for output in aggregation.outputs}
-    return [key.name for key in aggregation.keys if shown.get(key.name) == column(key.name)]
-
-
 def measures_of(aggregation: Aggregation) -> dict[str, Output]:
     """The numbers that an answer shows, by name. Raises QueryError where there are none."""
-    keys = keys_of(aggregation)
-    found = {each.name: each for each in aggregation.outputs if each.type in _NUMBERS and each.name not in keys}
+    keys = keys_shown(aggregation)
+    found = {each.name: each for each in aggregation.outputs if each.type.numeric and each.name not in keys}
     if not found:
         raise QueryError(f"{aggregation.name} has no column of numbers to draw")
     return found
@@ -167,10 +160,8 @@ def measures_of(aggregation: Aggregation) -> dict[str, Output]:
 def _is(key: str, kind: Type, text: str) -> str:
     """The condition of an address that a key has a value, which is a text there."""
     try:
-        if kind in (Type.INT, Type.LONG):
-            return equals(key, int(text))
-        if kind in (Type.FLOAT, Type.DOUBLE):
-            return equals(key, float(text))
+        if kind.numeric:
+            return equals(key, (int if kind.integral else float)(text))
         if kind is Type.BOOL:
             return equals(key, {"true": True, "false": False}[text.lower()])
     except (ValueError, KeyError):
@@ -200,8 +191,7 @@ def _level(aggregation: Aggregation, given: Mapping[str, str]) -> Duration | Non
 def _range(asker: Asker, aggregation: Aggregation, zone: str, given: Mapping[str, str]) -> tuple[int, int]:
     """The range of an address: `range` as a text of `within`, or `from` and `to`, or all that there is."""
     if text := given.get("range"):
-        now = time.time_ns() // 1_000_000
-        return said_range(text, zone, now) if is_said(text) else parse_within(text, zone)
+        return bounds([text], zone)
     ends = [_instant(given[each], zone) for each in ("from", "to") if given.get(each)]
     start, end = ends if len(ends) == 2 else whole(asker, aggregation)
     if start >= end:
@@ -299,7 +289,7 @@ def chart(asker: Asker, view: View) -> Chart:
         read(view.series, lambda _: view.measure.name, "value", stays)
         if view.before is not None:
             earlier = _earlier(view)
-            forward = _forward(view, earlier)
+            forward = _forward(view)
             before = rows
             read(earlier.series, lambda _: BEFORE[view.before or ""], "before", forward)
             if rows == before:
@@ -355,7 +345,7 @@ def _earlier(view: View) -> View:
     return replace(view, start=start, end=end, per=view.level, before=None)
 
 
-def _forward(view: View, earlier: View) -> Callable[[int], int]:
+def _forward(view: View) -> Callable[[int], int]:
     """Where a bucket of the earlier time lies in the later one: on the same bucket of the local calendar."""
     return lambda at: bucket_start(_moved(view, at, 1), view.level, view.zone)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rollup.ask import Asker
 from rollup.console.questions import Question
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import RollupError
-from rollup.hosts.reporting.late_events import CURE, SHARE, misplaced, share
+from rollup.hosts.reporting.late_events import CURE
+from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.status import Status, newest, status
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.plan.dividing import Keys
@@ -54,10 +54,11 @@ class Row:
 
 def rows(asker: Asker) -> list[Row]:
     """All aggregations, those with problems first."""
-    return sorted((_row(asker, name) for name in asker.program.aggregations), key=lambda row: not row.alerts)
+    return sorted((row(asker, name) for name in asker.program.aggregations), key=lambda found: not found.alerts)
 
 
-def _row(asker: Asker, name: str) -> Row:
+def row(asker: Asker, name: str) -> Row:
+    """One aggregation."""
     try:
         found = status(asker.conf, asker.program.aggregations[name], newest(asker.store(name)))
         return Row(name, found, _minutes(asker, name, found), tuple(_alerts(found)))
@@ -84,11 +85,8 @@ def _minutes(asker: Asker, name: str, found: Status) -> list[int]:
 
 def _alerts(found: Status) -> Iterator[Alert]:
     """What is wrong with an aggregation whose tables can be read."""
-    wrong, events = misplaced(found.late), found.events + found.late.get("dropped", 0)
-    if wrong > SHARE * events:
-        yield Alert(
-            found.aggregation, f"{share(wrong, events)} of the events are not in their own buckets", CURE, "late"
-        )
+    if part := found.misplaced:
+        yield Alert(found.aggregation, f"{part} of the events are not in their own buckets", CURE, "late")
     if found.dead_letters:
         what = f"{found.dead_letters:,} records could not be used"
         yield Alert(found.aggregation, what, "the page Dead letters has their texts and reasons", "dead letters")
@@ -97,7 +95,10 @@ def _alerts(found: Status) -> Iterator[Alert]:
                     "if it has ended, start the job again: it goes on where it was", "recovery")  # fmt: skip
     for column, since in found.valid_from.items():
         yield Alert(
-            found.aggregation, f"{column} is complete from {since} on", "`rollup replay` makes it whole", "change"
+            found.aggregation,
+            f"{column} is complete from {readable(since)} on",
+            "`rollup replay` makes it whole",
+            "change",
         )
 
 
@@ -210,8 +211,3 @@ def statements(asker: Asker) -> list[Statement]:
             )
         )
     return found
-
-
-def contents(asker: Asker, table: str, most: int) -> Any:
-    """The first rows of a named window or table, as the last commit left it."""
-    return asker.kept.rows(table, asker.kept.newest()).slice(0, most)

@@ -16,7 +16,7 @@ from rollup.core.errors import StoreError, SystemFault
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.query_log import beyond, query_of
 from rollup.lifecycle.book import Book, folder
-from rollup.lifecycle.lease.places import lease_of
+from rollup.lifecycle.lease.places import held, lease_of
 from rollup.lifecycle.remake import mend, remake
 from rollup.lifecycle.replay.compare import readable
 from rollup.plan.aggregation import Aggregation
@@ -73,10 +73,7 @@ def recover(
     streaming query's log back to it, so that what came after is taken again. Raises StoreError when a job is running
     or going back is not possible.
     """
-    lease = lease_of(conf, aggregation, "recover")
-    if not lease.take():
-        raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
-    try:
+    with held([lease_of(conf, aggregation, "recover")]):
         Book.of(conf, aggregation.name).page()  # refused by name when it is damaged
         store = open_store(conf, aggregation, ColumnEngine(threads=2))
         filed = store.filed
@@ -102,8 +99,6 @@ def recover(
                 "--rebuild uses the tables alone",
             )
         return _rebuild(conf, aggregation, records, found)
-    finally:
-        lease.release()
 
 
 def _whole(aggregation: Aggregation, number: int, rebuild: bool) -> tuple[str, ...]:

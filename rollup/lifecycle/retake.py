@@ -12,8 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,14 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from rollup.checkpoint.marks import arrivals
+from rollup.checkpoint.records import write_durably
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.untyped import pc
 from rollup.hosts.local import LocalHost
 from rollup.hosts.statements.outlets import outlets_of
-from rollup.lifecycle.lease.places import lease_of, lease_of_statements
+from rollup.lifecycle.lease.places import held, leases_of
 from rollup.plan.lateness import ahead_of
 from rollup.program import Program
 from rollup.sources.registry import source
@@ -82,7 +82,8 @@ class Retake:
 
     def run(self, stream: str | None, reason: str | None) -> Iterator[str]:
         """A line for each stream: what was taken in again, and what is still dead. Raises StoreError while a job is at work."""
-        with self._leases():
+        leases = leases_of(self._conf, self._program, "retake")
+        with held(leases, "stop it first: letters are taken in between two runs"):
             host = _Host(self._conf, self._program)
             if self._home.exists():
                 yield self._done(host, " (begun before, and now done to its end)")
@@ -198,12 +199,12 @@ class Retake:
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
         for name, table in (("events", events), ("gone", gone), ("added", added)):
-            with pa.OSFile(str(aside / name), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            content = pa.BufferOutputStream()
+            with pa.ipc.new_file(content, table.schema) as writer:
                 writer.write_table(table)
-        (aside / "said").write_text(json.dumps({"stream": stream, "number": time.time_ns() // 1_000_000}))
-        for file in aside.iterdir():
-            with file.open("rb") as written:
-                os.fsync(written.fileno())
+            write_durably(aside / name, content.getvalue().to_pybytes())
+        said = {"stream": stream, "number": time.time_ns() // 1_000_000}
+        write_durably(aside / "said", json.dumps(said).encode())
         aside.rename(self._home)
 
     def _read(self) -> tuple[pa.Table, pa.Table, pa.Table, dict[str, Any]]:
@@ -212,23 +213,6 @@ class Retake:
             return events, gone, added, json.loads((self._home / "said").read_text())
         except (OSError, ValueError) as problem:
             raise StoreError(f"the request in {self._home} cannot be read: {problem}") from None
-
-    @contextmanager
-    def _leases(self) -> Generator[None]:
-        found = [lease_of(self._conf, each, "retake") for _, each in sorted(self._program.aggregations.items())]
-        found = found or [lease_of_statements(self._conf, "retake")]
-        held = list[Any]()
-        try:
-            for lease in found:
-                if not lease.take():
-                    raise StoreError(
-                        f"{lease.holder()} is at work", hint="stop it first: letters are taken in between two runs"
-                    )
-                held.append(lease)
-            yield
-        finally:
-            for lease in held:
-                lease.release()
 
 
 _PLACED = (("__arrival", pa.int64()), ("__received", pa.int64()))

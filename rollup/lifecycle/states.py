@@ -7,16 +7,14 @@ words in which the job refuses to start.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Protocol
 
 from rollup.conf import Conf
-from rollup.core.errors import StoreError
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import owner_of
 from rollup.hosts.statements.outlets import outlets_of
-from rollup.lifecycle.lease.places import leases_of
+from rollup.lifecycle.lease.places import held, leases_of
 from rollup.program import Program
 from rollup.sinks.base import Held, Sink
 from rollup.statements.committed.commits import Commits, Saved, changed, fingerprint
@@ -97,10 +95,6 @@ def changed_statements(conf: Conf, program: Program, accept: bool) -> list[str]:
         return []
     names = changed(saved, {part.name: fingerprint(part, program.streams) for part in program.statements.parts})
     if names and accept:
-        with ExitStack() as held:
-            for lease in leases_of(conf, program, "change"):
-                held.callback(lease.release)
-                if not lease.take():
-                    raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
+        with held(leases_of(conf, program, "change")):
             commits.begin_anew(saved, names)
     return names

@@ -14,6 +14,7 @@ from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.errors import LostCommitsError, NoCommitError
 from rollup.core.untyped import pc
+from rollup.hosts.reporting.late_events import SHARE, misplaced, share
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.lease.places import lease_of
 from rollup.lifecycle.replay.rebuild import closed_until
@@ -59,6 +60,12 @@ class Status:
     def plain(self) -> dict[str, Any]:
         """As data for JSON."""
         return asdict(self)
+
+    @property
+    def misplaced(self) -> str | None:
+        """The share of the events that are not in their own buckets, where it is worth a warning."""
+        wrong, events = misplaced(self.late), self.events + self.late.get("dropped", 0)  # dropped events are in no row
+        return share(wrong, events) if wrong > SHARE * events else None
 
 
 def status(conf: Conf, aggregation: Aggregation, snapshot: Snapshot | None) -> Status:

@@ -37,9 +37,7 @@ class Verifier(Pinned):
         damaged files.
         """
         levels = self.aggregation.levels
-        spans = (
-            None if span is None else self._rebuilder.spans(span, self._rebuilder.zoned(self.aggregation.root, span))
-        )
+        spans = None if span is None else self._rebuilder.stored_spans(span, self.aggregation.root)
         for finer, level in pairwise(levels):
             for window in self._windows(finer, level, None if spans is None else spans[level]):
                 near = window[0] - WIDEST[level], window[1] + WIDEST[level]
@@ -57,7 +55,7 @@ class Verifier(Pinned):
             return
         spans = dict.fromkeys(self.aggregation.levels, everything)
         if span is not None:
-            spans = self._rebuilder.spans(span, self._rebuilder.zoned(self.aggregation.root, span))
+            spans = self._rebuilder.stored_spans(span, self.aggregation.root)
         found = rerun(source, self.engine, source.pieces(self.snapshot.loaded().source), spans)
         for level in self.aggregation.levels:
             low, high = spans[level]
@@ -84,7 +82,7 @@ class Verifier(Pinned):
         found, levels = self.wrong(differences), self.aggregation.levels
         finer = levels[levels.index(min(found)) - 1]
         span = min(start for start, _ in found.values()), max(end for _, end in found.values())
-        filed, whole = self.snapshot.in_files, self._rebuilder.spans(span, self._rebuilder.zoned(finer, span), finer)
+        filed, whole = self.snapshot.in_files, self._rebuilder.stored_spans(span, finer)
         low, high = (pick(end) for pick, end in zip((min, max), zip(*whole.values(), strict=True), strict=True))
         if filed is not None and (unproven := filed.unproven(finer, low, high)):
             raise StoreError(

@@ -28,7 +28,7 @@ def merged(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) 
     nodes += [*selection.order_by, *(node for node in (on, selection.having) if node is not None)]
     if not any(_is_merge(found) for node in nodes for found in node.walk()):
         return None
-    shown = _keys_shown(aggregation)
+    shown = keys_shown(aggregation)
     for node in selection.group_by:
         if not isinstance(node, exp.Column) or node.name not in (TIMESTAMP, *shown):
             keys = ", ".join((TIMESTAMP, *shown))
@@ -44,7 +44,7 @@ def merged(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) 
     return groups, replace(selection, items=items, group_by=(), having=having, order_by=order)
 
 
-def _keys_shown(aggregation: Aggregation) -> dict[str, Key]:
+def keys_shown(aggregation: Aggregation) -> dict[str, Key]:
     """The outputs that show a group key as it is, each with the key."""
     return {o.name: key for o in aggregation.outputs for key in aggregation.keys if o.final == column(key.name)}
 
@@ -64,7 +64,7 @@ def misleading(aggregation: Aggregation, selection: Selection) -> list[str]:
     if not over and not selection.group_by:
         return []
     inside = [found.name for call in over for found in call.find_all(exp.Column) if call.name.lower() in ("sum", "avg")]
-    shown = set(_keys_shown(aggregation))
+    shown = set(keys_shown(aggregation))
     grouped = {node.name for node in selection.group_by if isinstance(node, exp.Column)}
     bare = [item.name for item in items if isinstance(item, exp.Column)]
     outputs = {output.name: output for output in aggregation.outputs if output.name not in shown | grouped}

@@ -87,9 +87,7 @@ class Kafka:
         while True:
             said = dict[str, str]()
             for server in servers:
-                host, _, port = (
-                    server.partition("://")[2].rpartition(":") if "://" in server else server.rpartition(":")
-                )
+                host, _, port = server.rpartition("://")[2].rpartition(":")
                 try:
                     socket.create_connection((host.strip("[]"), int(port)), timeout=_PATIENCE).close()
                 except (OSError, ValueError) as problem:

@@ -65,6 +65,12 @@ def test_a_split_has_a_line_a_key_and_the_rest_as_others(console: TestClient) ->
     assert lines(chosen) == {"total": daily(symbol="A")}
 
 
+def test_a_key_that_is_shown_under_another_name_is_one(tmp_path: Path) -> None:
+    with client(stored(tmp_path, APP.replace("select symbol,", "select symbol as share,"))) as console:
+        asked = "/api/series/TradeAgg?measure=total&range=2018-01&per=days"
+        assert lines(console.get(f"{asked}&split=share&is.share=A").json()) == {"A": daily(symbol="A")}
+
+
 def test_a_comparison_lies_on_the_same_days(console: TestClient) -> None:
     found = console.get("/api/series/TradeAgg?measure=total&from=2018-01-08&to=2018-01-15&per=days&before=week").json()
     days = daily()

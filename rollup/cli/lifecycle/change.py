@@ -8,7 +8,6 @@ import typer
 
 from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen
 from rollup.conf import load
-from rollup.core.errors import StoreError
 
 
 def change(
@@ -22,7 +21,7 @@ def change(
     refused = False
     for one in chosen(conf, aggregation):
         from rollup.lifecycle.change import compare, declaration, settle
-        from rollup.lifecycle.lease.places import lease_of
+        from rollup.lifecycle.lease.places import held, lease_of
         from rollup.lifecycle.status import newest_state
 
         before = one.book.page().declaration
@@ -37,13 +36,8 @@ def change(
                 + "; until then every command reads the tables as they are"
             )
         if found and accept:
-            lease = lease_of(one.conf, one.aggregation, "change")
-            if not lease.take():
-                raise StoreError(f"{lease.holder()} is at work", hint="stop it first")
-            try:
+            with held([lease_of(one.conf, one.aggregation, "change")]):
                 settle(one.book, one.store, one.aggregation, newest_state(one.store), accept=True)
-            finally:
-                lease.release()
     if aggregation is None:
         from rollup.lifecycle.states import changed_statements
 

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from rollup.cli.lifecycle.shared import ConfArgument, NameOption, chosen
-from rollup.core.errors import StoreError
 
 
 def maintain(
@@ -18,13 +17,10 @@ def maintain(
     """Remove rows whose time is over, put small files together. A running job does both, so this is then refused."""
     for one in chosen(conf, aggregation):
         from rollup.hosts.pipeline import Pipeline
-        from rollup.lifecycle.lease.places import lease_of
+        from rollup.lifecycle.lease.places import held, lease_of
         from rollup.lifecycle.maintenance.between_batches import Chores
 
-        lease = lease_of(one.conf, one.aggregation, "maintain")
-        if not lease.take():
-            raise StoreError(f"{lease.holder()} is at work", hint="it does this by itself between its batches")
-        try:
+        with held([lease_of(one.conf, one.aggregation, "maintain")], "it does this by itself between its batches"):
             pipeline = Pipeline(one.aggregation, one.store, one.engine)
             pipeline.start()
             for line in Chores(one.conf, one.program, pipeline).purge() or ["nothing to remove"]:
@@ -32,5 +28,3 @@ def maintain(
             for name, files in one.store.maintain(seconds).items():
                 print(f"{one.aggregation.name}_{name}: {files} files put together")
                 pipeline.rewrite({})
-        finally:
-            lease.release()

@@ -50,22 +50,21 @@ def _show(found: Status) -> None:
 
 
 def _lines(found: Status) -> list[str]:
-    from rollup.hosts.reporting.late_events import CURE, SHARE, misplaced, share
+    from rollup.hosts.reporting.late_events import CURE, age
     from rollup.lifecycle.replay.compare import readable
 
     late = ", ".join(f"{count:,} {kind}" for kind, count in sorted(found.late.items())) or "none"
-    # Dropped events are in no row.
-    wrong, events = misplaced(found.late), found.events + found.late.get("dropped", 0)
-    lag = "unknown" if found.lag is None else _seconds(found.lag)
+    events = found.events + found.late.get("dropped", 0)
+    lag = "unknown" if found.lag is None else age(found.lag)
     lines = [
         f"{found.aggregation}: commit {found.commit}"
-        + ("" if found.commit_age is None else f", {_seconds(found.commit_age)} ago"),
+        + ("" if found.commit_age is None else f", {age(found.commit_age)} ago"),
         f"written by {found.holder or 'nobody now'}"
-        + ("" if found.heartbeat_age is None else f", heartbeat {_seconds(found.heartbeat_age)} ago"),
+        + ("" if found.heartbeat_age is None else f", heartbeat {age(found.heartbeat_age)} ago"),
         f"lag {lag}; late events {late} of {events:,} (policy {found.policy}); dead letters {found.dead_letters:,}",
     ]
-    if wrong > SHARE * events:
-        lines.append(f"warning: {share(wrong, events)} of the events are not in their own buckets; {CURE}")
+    if part := found.misplaced:
+        lines.append(f"warning: {part} of the events are not in their own buckets; {CURE}")
     lines += [f"dead file {file}: {reason}" for file, reason in list(found.dead_files.items())[:_FILES]]
     if len(found.dead_files) > _FILES:
         lines.append(f"and {len(found.dead_files) - _FILES} more dead files, see the table DEAD_LETTERS")
@@ -73,12 +72,6 @@ def _lines(found: Status) -> list[str]:
         lines.append(f"after a rebuild: events before {readable(found.resume)} are re-sent ones and dropped")
     lines += [f"column {name}: complete from {readable(since)} on" for name, since in found.valid_from.items()]
     return [*lines, *(f"column {name}: dropped, kept in the tables" for name in found.dropped)]
-
-
-def _seconds(value: float) -> str:
-    from rollup.hosts.reporting.late_events import length
-
-    return f"{value:,.0f} s" if value < 120 else length(int(value * 1000))
 
 
 def _instant(value: int | None) -> str:

@@ -78,6 +78,15 @@ def length(ms: int) -> str:
     return f"{max(1, -(-ms // 1000))} seconds"
 
 
+def age(seconds: float) -> str:
+    """How long ago something was, in seconds up to two minutes.
+
+    >>> age(90.4), age(5_400)
+    ('90 s', '90 minutes')
+    """
+    return f"{seconds:,.0f} s" if seconds < 120 else length(int(seconds * 1000))
+
+
 @dataclass
 class _Total:
     events: int = 0

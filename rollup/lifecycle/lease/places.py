@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rollup.checkpoint.records import write_durably
@@ -42,6 +42,17 @@ def leases_of(conf: Conf, program: Program, what: str, timeout: float = TIMEOUT)
     if not named and program.statements is not None:
         return [lease_of_statements(conf, what, timeout)]
     return [lease_of(conf, named[name], what, timeout) for name in sorted(named)]
+
+
+@contextmanager
+def held(leases: Iterable[Lease], hint: str = "stop it first") -> Generator[None]:
+    """Holds leases for the length of a `with`. Raises StoreError when somebody else has one of them."""
+    with ExitStack() as taken:
+        for lease in leases:
+            if not lease.take():
+                raise StoreError(f"{lease.holder()} is at work", hint=hint)
+            taken.callback(lease.release)
+        yield
 
 
 class Files:

@@ -102,13 +102,13 @@ class Rebuilder(Pinned):
     def repair(self, level: Duration, span: Span) -> Rebuilt:
         """Every level above `level` put together anew where it touches the range; the level itself is believed."""
         state = self.snapshot.loaded().state
-        spans = self.spans(span, self.zoned(level, span), level)
+        spans = self.stored_spans(span, level)
         self._check_purged(spans)
         return self._upwards(state, dict(state.open), {}, spans, level)
 
-    def zoned(self, level: Duration, span: Span) -> pa.Table | None:
-        """The rows of a range, where they have zones of their own: `spans` asks no more of them."""
-        return self.snapshot.rows(level, *span) if self.aggregation.own_zones else None
+    def stored_spans(self, span: Span, lowest: Duration) -> dict[Duration, Span]:
+        """The same as `spans`, over the zones of the stored rows of a range."""
+        return self.spans(span, self.snapshot.rows(lowest, *span) if self.aggregation.own_zones else None, lowest)
 
     def spans(self, span: Span, rows: pa.Table | None, lowest: Duration | None = None) -> dict[Duration, Span]:
         """At each level from `lowest` up, the range of bucket starts that touch the range below it, over all zones."""

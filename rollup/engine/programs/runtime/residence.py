@@ -160,8 +160,10 @@ class Residence:
         runner = self._component.runner
         runner.environment.now = max(runner.now, int(times[-1]))
         runner.rows += len(times)
-        orders = {name: deployed.order for name, deployed in self._component.statements.items()}
-        return [Emitted.of(name, orders.get(name, 0), each) for name, each in running.taken().items()]
+        known = self._component.statements
+        return [
+            Emitted.of(name, known[name].order if name in known else 0, each) for name, each in running.taken().items()
+        ]
 
     @property
     def _compiled(self) -> bool:
