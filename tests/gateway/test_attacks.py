@@ -5,11 +5,14 @@ Every attack first switches read-only off, as an attacker would: only rights tha
 
 from __future__ import annotations
 
+import struct
+
 import psycopg
 import pytest
 
+from rollup.gateway.protocol import wire
 from tests.gateway.conftest import PASSWORD
-from tests.gateway.toys import Running
+from tests.gateway.toys import Raw, Running, query
 
 pytestmark = pytest.mark.postgres
 
@@ -41,6 +44,19 @@ DENIED = {
     "wake them behind a comment": "select 1 /* ; */ ; -- x\n NOTIFY everybody",
     "take more memory": "set work_mem = '2GB'",
     "take more memory by a function": "select set_config('work_mem', '2GB', false)",
+    "take more memory by a name in pieces": "select set_config('work' || '_mem', '1GB', false)",
+    "take more memory by an escaped name": "set U&\"work\\005fmem\" = '900MB'",
+    "take more memory by a text in a text": "select * from ts_stat('select set_con' || 'fig(''work_mem'', ''1GB'', false)::tsvector')",
+    "take more memory in XML": "select query_to_xml('select set_con' || 'fig(''work_mem'', ''1GB'', false)', true, true, '')",
+    "take more memory by a rewritten query": "select ts_rewrite('a'::tsquery, 'select set_con' || 'fig(''work_mem'', ''1GB'', false)')",
+    "take more memory by a view": "update pg_settings set setting = '1GB' where name = 'work' || '_mem'",
+    "take more memory by a prepared statement": "prepare p as select pg_catalog.set_config('work' || '_mem', $1, false); execute p('1GB')",
+    "take more memory in a cursor": "declare c cursor for select pg_catalog.set_config('work' || '_mem', '1GB', false); fetch c",
+    "make a function that sets it": "create function pg_temp.f() returns int language sql set work_me = 1 as 'select 1'",
+    "put a function before PostgreSQL's": "create function set_config(text, text) returns text language sql as 'select 1'",
+    "run code that runs a text": "do language plpgsql $$ begin execute 'select 1'; end $$",
+    "wake them behind a return": "--x\rnotify everybody, 'hi'",
+    "keep a snapshot for others": "select pg_export_snapshot()",
     "fill the disk with messages": "select pg_logical_emit_message(false, 'x', repeat('x', 1000000))",
     "read another schema": "select * from hidden.t",
     "read passwords": "select * from pg_authid",
@@ -94,6 +110,68 @@ def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
     attacker.execute("rollback")
     # Prepared transactions are switched off (55000); everything else must fail for want of the right, not by chance.
     assert caught.value.sqlstate in ("42501", "55000"), f"refused for another reason: {caught.value}"
+
+
+HARMLESS = {
+    "array_sample", "array_shuffle", "clock_timestamp", "current_query", "currval", "gen_random_uuid", "lastval", "nextval",
+    "pg_collation_actual_version", "pg_database_collation_actual_version", "pg_database_size", "pg_indexes_size",
+    "pg_is_in_recovery", "pg_jit_available", "pg_lock_status", "pg_partition_ancestors", "pg_partition_tree",
+    "pg_relation_size", "pg_sequence_last_value", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "pg_table_size",
+    "pg_total_relation_size", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4", "uuidv7",
+}  # fmt: skip
+"""Functions of PostgreSQL that do something, or give another value each time, and that a client may call."""
+
+
+def test_of_functions_that_do_something_a_client_has_the_harmless(attacker: psycopg.Connection) -> None:
+    """Whatever functions the server has: one that is declared to have effects is closed unless it is listed."""
+    found = attacker.execute(
+        "select proname, pronamespace::regnamespace::text from pg_proc where provolatile = 'v' and prokind <> 'a'"
+        " and has_function_privilege(oid, 'execute') and has_schema_privilege(pronamespace, 'usage')"
+    ).fetchall()
+    assert {name for name, schema in found if schema == "pg_catalog"} <= HARMLESS
+    assert {(name, schema) for name, schema in found if schema != "pg_catalog"} == {("set_config", "rollups")}
+    definers = attacker.execute(
+        "select proname from pg_proc where prosecdef and has_function_privilege(oid, 'execute')"
+    ).fetchall()
+    assert definers == [("set_config",)]
+
+
+def test_a_driver_sets_what_does_no_harm(attacker: psycopg.Connection) -> None:
+    kept = attacker.execute(
+        "select current_setting('bytea_output'), set_config('bytea_output', 'escape', false)"
+    ).fetchone()
+    assert kept == ("hex", "escape")
+    assert attacker.execute("show bytea_output").fetchone() == ("escape",)
+    attacker.execute("reset bytea_output")
+
+
+def test_a_call_past_sql_is_asked_for_its_right(gateway: Running) -> None:
+    with Raw(gateway.port) as raw:
+        raw.send(query("select 'pg_catalog.set_config(text,text,bool)'::regprocedure::oid"))
+        [oid] = [int(body[6:]) for kind, body in raw.until(b"Z") if kind == b"D"]
+        values = b"".join(struct.pack(">I", len(each)) + each for each in (b"work_mem", b"1GB", b"f"))
+        raw.send(wire.message(b"F", struct.pack(">IHH", oid, 0, 3) + values + b"\0\0"))
+        [error] = [wire.fields(body) for kind, body in raw.until(b"Z") if kind == b"E"]
+        assert error["C"] == b"42501"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"options": "-c work_mem=1GB"},
+        {"options": "--work-mem=1GB"},
+        {"options": "-c wo\\\\rk_mem=1GB"},
+        {"options": "-eS 1000000"},
+        {"options": "-c hash_mem_multiplier=100"},
+    ],
+)
+def test_no_session_begins_with_more_memory(gateway: Running, given: dict[str, str]) -> None:
+    login = {"host": "127.0.0.1", "port": gateway.port, "user": "reader", "password": PASSWORD, "dbname": "served"}
+    with pytest.raises(psycopg.OperationalError, match="must not set how much memory"):
+        psycopg.connect(**login, **given)
+    with Raw(gateway.port, login=False) as raw:
+        raw.send(wire.startup({b"user": b"trusting", b"database": b"served", b"WORK_MEM": b"1GB"}))
+        assert [wire.fields(body)["C"] for kind, body in raw.until(b"Z") if kind == b"E"] == [b"42501"]
 
 
 def test_a_role_cannot_grant_itself_anything(attacker: psycopg.Connection) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from rollup.core.errors import RollupError
 from rollup.gateway.protocol import wire
+from rollup.gateway.protocol.forbidden import forbidden_at_start
 
 CHUNK = 1 << 18
 
@@ -59,6 +60,8 @@ class Door:
             raise Rejected("28000", f'role "{user}" is not permitted to log in through this endpoint')
         if self.database not in (None, database):
             raise Rejected("3D000", f'database "{database}" is not served here, only "{self.database}"')
+        if forbidden_at_start(parameters):
+            raise Rejected("42501", "a session must not set how much memory a query takes")
         return self._with_settings(packet, parameters)
 
     def _with_settings(self, packet: bytes, parameters: dict[bytes, bytes]) -> bytes:

@@ -42,6 +42,9 @@ _SETTINGS = {
     "jit": "off",
     "max_prepared_transactions": "0",
     "shared_buffers": "256MB",
+    # What clients make the server write down, and tell each other, has no bound of their own.
+    "log_min_messages": "fatal",
+    "max_notify_queue_pages": "64",
 }
 
 
