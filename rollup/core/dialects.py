@@ -76,9 +76,12 @@ class Remainder(Expression, exp.Func):
 
 
 class PeriodJoin(exp.Join):
-    """Rows with the period that they lie in: `this` are periods without gaps, `start` and `end` the two comparisons."""
+    """Rows with the periods that they lie in, `this`; `start` and `end` are the two comparisons.
 
-    arg_types = {"this": True, "start": True, "end": True}
+    Each lies in one period, which have no gaps between them, or with `sliding` in any number of them.
+    """
+
+    arg_types = {"this": True, "start": True, "end": True, "sliding": False}
 
 
 def _period_join(self: Generator, node: PeriodJoin) -> str:
@@ -87,6 +90,8 @@ def _period_join(self: Generator, node: PeriodJoin) -> str:
 
 def _duckdb_period_join(self: Generator, node: PeriodJoin) -> str:
     """The nearest start is found by order, a tenth of the time that two comparisons take."""
+    if node.args.get("sliding"):
+        return _period_join(self, node)
     return f" ASOF JOIN {self.sql(node, 'this')} ON {self.sql(node, 'start')}"
 
 

@@ -1,7 +1,7 @@
 """Periods of any width, zone and origin: what `per '15 minutes'` or `per 'weeks from Sunday'` cuts time into.
 
-A period is named by a text: `[count] unit [from origin] [in zone]`. Its edges are instants, made by the local calendar
-here and nowhere else, so an engine only compares numbers. Periods of hours, minutes and seconds begin where the wall
+A period is named by a text: `[count] unit [from origin] [over window] [by keys] [in zone]`. Its edges are instants,
+made by the local calendar here and nowhere else, so an engine only compares numbers. Periods of hours, minutes and seconds begin where the wall
 clock shows a multiple of their width, counted from local midnight, and where a clock change jumps into the midst of
 another one. So a day of 23 hours has a shorter period, and an hour that comes twice is two hours, as in stored levels.
 """
@@ -9,11 +9,13 @@ another one. So a day of 23 hours has a shorter period, and an hour that comes t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from rollup.core.calendar import midnight, normal_zone, to_instant, to_local, zone
 from rollup.core.errors import QueryError
@@ -30,10 +32,52 @@ _NAMES = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 _MONDAY = date(1970, 1, 5)
+_KEY = r"(?:`[^`]+`|\"[^\"]+\"|[^\W\d]\w*)"
 _TEXT = re.compile(
-    r"\s*(?:(\d{1,6})\s+)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?(?:\s+in\s+(\S+))?\s*", re.IGNORECASE
+    r"\s*(?:(\d{1,6})\s+)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
+    r"(?:\s+over\s+(?:(\d{1,6})\s+)?([a-z]+)(\s+to\s+date)?)?"
+    rf"(?:\s+by\s*(\(\s*\)|\(?\s*{_KEY}(?:\s*,\s*{_KEY})*\s*\)?))?(?:\s+in\s+(\S+))?\s*",
+    re.IGNORECASE,
 )
-_HINT = "[count] unit [from origin] [in zone], as in '15 minutes', 'weeks from Sunday', 'years from April 6', 'days in Asia/Kolkata'"
+_HINT = (
+    "[count] unit [from origin] [over window] [by keys] [in zone], as in '15 minutes', 'weeks from Sunday', "
+    "'years from April 6', 'days over 7 days', 'days by country', 'days in Asia/Kolkata'"
+)
+
+
+class Span(NamedTuple):
+    """The name of a bucket, which is its start, and the range of time that its row is about."""
+
+    name: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Window:
+    """What each row looks back over: so many units until its end, or with no count all since the unit began."""
+
+    count: int | None
+    unit: str
+
+    @classmethod
+    def of(cls, count: str | None, word: str, to_date: bool) -> Window:
+        """Raises QueryError.
+
+        >>> Window.of("7", "days", False), Window.of(None, "month", True)
+        (Window(count=7, unit='day'), Window(count=None, unit='month'))
+        """
+        unit = _unit(word)
+        if unit is None or (to_date and count) or count == "0":
+            raise QueryError(f"a row cannot look back over {word!r}", hint="as 'over 7 days' or 'over month to date'")
+        return cls(None if to_date else int(count or 1), unit)
+
+    def starts(self, edges: Sequence[int], zone_name: str) -> list[int]:
+        """Where the window of each bucket begins; `edges` are the starts of buckets and the end of the last one."""
+        if self.count is not None:
+            return [back(end, self.count, self.unit, zone_name) for end in edges[1:]]
+        begins = Period.parse(self.unit).edges(back(edges[0], 2, self.unit, zone_name), edges[-1], zone_name)
+        return [begins[bisect_right(begins, at) - 1] for at in edges[:-1]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +85,8 @@ class Period:
     """A width of time: `count` units from an origin, in a zone of its own or in that of who asks.
 
     `day` is the first local day that is counted from, of months and years also that of the month; `clock` are the
-    milliseconds into the day at which a period begins.
+    milliseconds into the day at which a period begins. Each row is about its own period or about the window `over`,
+    which ends with it, and about the group keys `by`; None are those of who asks.
     """
 
     text: str
@@ -50,6 +95,8 @@ class Period:
     day: date
     clock: int = 0
     zone: str | None = None
+    over: Window | None = None
+    by: tuple[str, ...] | None = None
 
     @classmethod
     def parse(cls, text: str) -> Period:
@@ -57,18 +104,35 @@ class Period:
 
         >>> Period.parse("15 Minutes").count, Period.parse("weeks in Europe/Berlin").zone
         (15, 'Europe/Berlin')
+        >>> Period.parse("days over 7 days by country, `unit price`").by
+        ('country', 'unit price')
         """
         match = _TEXT.fullmatch(text)
-        word = match.group(2).lower() if match else ""
-        unit = _SHORT.get(word.removesuffix("s"), word.removesuffix("s"))
-        if match is None or unit not in _UNITS:
+        unit = _unit(match.group(2)) if match else None
+        if match is None or unit is None:
             raise QueryError(f"unknown duration {text!r}", hint=f"a level's word, or {_HINT}; units are {_listed()}")
         count = int(match.group(1) or 1)
         if count == 0 or (unit in _CLOCK and _DAY % (count * _CLOCK[unit])):
             raise QueryError(f"{count} {unit}s do not divide a day", hint="as 15 minutes or 6 hours do")
-        place = normal_zone(match.group(4)) if match.group(4) else None
+        place = normal_zone(match.group(8)) if match.group(8) else None
         day, clock = _origin(unit, match.group(3))
-        return cls(" ".join(text.split()), count, unit, day, clock, place)
+        over = Window.of(match.group(4), match.group(5), bool(match.group(6))) if match.group(5) else None
+        by = None if match.group(7) is None else tuple(key.strip('`"') for key in re.findall(_KEY, match.group(7)))
+        return cls(" ".join(text.split()), count, unit, day, clock, place, over, by)
+
+    @property
+    def plain(self) -> str | None:
+        """The word for stored buckets that these are, if nothing else is said of them."""
+        nothing = (self.count, self.clock, self.zone, self.over) == (1, 0, None, None)
+        return self.unit if nothing and self.day == _origin(self.unit, None)[0] else None
+
+    def spans(self, start: int, end: int, zone_name: str) -> tuple[Span, ...]:
+        """The buckets whose periods begin in start <= t < end. Raises QueryError when there are too many."""
+        edges = self.edges(start, end, zone_name)
+        if len(edges) < 2:
+            return ()
+        starts = edges if self.over is None else self.over.starts(edges, self.zone or zone_name)
+        return tuple(map(Span, edges[:-1], starts, edges[1:]))
 
     def edges(self, start: int, end: int, zone_name: str) -> tuple[int, ...]:
         """The starts of all periods that begin in start <= t < end, and behind them the end of the last one.
@@ -124,6 +188,28 @@ def _edges(period: Period, start: int, end: int, zone_name: str) -> tuple[int, .
     except (OverflowError, ValueError):
         raise QueryError(f"{period.text!r} needs bounds between the years 2 and 9998") from None
     return tuple(found)
+
+
+def back(instant: int, count: int, unit: str, zone_name: str) -> int:
+    """So many units before an instant: what the clock on the wall showed then, or so much time.
+
+    >>> back(86_400_000, 1, "day", "+00:00"), back(86_400_000, 2, "hour", "+00:00")
+    (0, 79200000)
+    """
+    if unit in _CLOCK:
+        return instant - count * _CLOCK[unit]
+    import pendulum
+
+    length = {"quarter": {"months": 3 * count}}.get(unit, {f"{unit}s": count})
+    wall = pendulum.instance(to_local(instant, zone_name).replace(tzinfo=UTC)).subtract(**length)
+    return to_instant(datetime(1970, 1, 1, tzinfo=zone(zone_name)) + timedelta(seconds=wall.timestamp()))
+
+
+def _unit(word: str) -> str | None:
+    """The unit that a word names, in the singular."""
+    bare = word.lower().removesuffix("s")
+    unit = _SHORT.get(bare, bare)
+    return unit if unit in _UNITS else None
 
 
 def _begin(day: date, clock: int, zone_name: str) -> int:
@@ -226,14 +312,7 @@ def said_range(text: str, zone_name: str, now: int) -> tuple[int, int]:
     assert match is not None
     day, which, unit, count, units = (part.lower() if part else None for part in match.groups())
     if count and units:
-        if units in _CLOCK:
-            return now - int(count) * _CLOCK[units], now + 1
-        import pendulum
-
-        length = {"quarter": {"months": 3 * int(count)}}.get(units, {f"{units}s": int(count)})
-        wall = pendulum.instance(to_local(now, zone_name).replace(tzinfo=UTC)).subtract(**length)
-        begun = datetime(1970, 1, 1, tzinfo=zone(zone_name)) + timedelta(seconds=wall.timestamp())
-        return to_instant(begun), now + 1
+        return back(now, int(count), units, zone_name), now + 1
     period = Period.parse(unit or "day")
     before = now - 2 * 366 * _DAY if period.unit in (*_MONTHS, "week") else now - 3 * _DAY
     edges = [*period.edges(before, now + 1, zone_name)]

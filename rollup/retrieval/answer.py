@@ -14,6 +14,7 @@ from sqlglot import exp
 from rollup.aggregation.cascade import merged_rows
 from rollup.core.calendar import Duration
 from rollup.core.dialects import PeriodJoin, unordered
+from rollup.core.periods import Period
 from rollup.plan.aggregates import EXACT, WIDE
 from rollup.plan.aggregation import (
     COMMIT,
@@ -50,8 +51,8 @@ this is, by what became of them. AGG_REVISION: commits that corrected the bucket
 more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket. AGG_TIMEZONE: the
 zone that cut the row; rows of several zones that begin at one instant are then apart.
 """
-PERIOD, PERIOD_END = "AGG_PERIOD", "AGG_PERIOD_END"
-"""The columns of the relation `periods`: the start of each, and the instant behind its end."""
+PERIOD, PERIOD_START, PERIOD_END = PERIODS = ("AGG_PERIOD", "AGG_PERIOD_START", "AGG_PERIOD_END")
+"""The columns of the relation `periods`: the name of each bucket, and start and end of what its row is about."""
 _OPEN, _LATE_BUCKET, _LATE_ZONE = "AGG_OPEN", "AGG_LATE_BUCKET", "AGG_LATE_ZONE"
 Condition = Callable[[exp.Expr], exp.Expr]
 
@@ -94,22 +95,24 @@ def between(start: exp.Expr, end: exp.Expr) -> Condition:
 class Part:
     """One level's share of an answer: the relations it reads (None: there is nothing in it) and which buckets.
 
-    With a `period`, its text, the level's buckets are put together to those of the relation `periods`.
+    With a `period` the level's buckets are put together to those of the relation `periods`; with `sliding` each is in
+    several of these or in none.
     """
 
     level: Duration
     closed: str | None
     opened: str | None
     within: Condition
-    period: str | None = None
+    period: Period | None = None
+    sliding: bool = False
 
     def placed(self, rows: exp.Select, begin: exp.Expr) -> tuple[exp.Expr, exp.Select]:
         """The start of the answer's bucket that a row of a level's bucket is in, and the rows with what that needs."""
         if self.period is None:
             return begin.copy(), rows
-        low = exp.GTE(this=begin.copy(), expression=column(PERIOD))
+        low = exp.GTE(this=begin.copy(), expression=column(PERIOD_START))
         high = exp.LT(this=begin.copy(), expression=column(PERIOD_END))
-        rows.append("joins", PeriodJoin(this=exp.to_table("periods"), start=low, end=high))
+        rows.append("joins", PeriodJoin(this=exp.to_table("periods"), start=low, end=high, sliding=self.sliding))
         return column(PERIOD), rows
 
 
@@ -164,16 +167,24 @@ def level_rows(
     hidden = [
         exp.alias_(column(key.name), key_column(i), quoted=True) for i, key in enumerate(groups.keys) if keys or ledger
     ]
-    finals = [exp.alias_(output.final.copy(), output.name, quoted=True) for output in outputs]
+    lost = {key.name for key in aggregation.keys} - {key.name for key in groups.keys}
+    finals = [exp.alias_(_final(output, lost), output.name, quoted=True) for output in outputs]
     query = exp.select(*groups.columns, *finals, *own, *hidden).from_(rows.subquery("n", copy=False), copy=False)
-    return _with_ledger(aggregation, part, query, extras) if ledger else query
+    return _with_ledger(part, query, extras, groups) if ledger else query
+
+
+def _final(output: Output, lost: set[str]) -> exp.Expr:
+    """What an output shows; null of group keys that rows are merged over, as in SQL's grouping sets."""
+    if any(found.name in lost for found in output.final.find_all(exp.Column)):
+        return exp.cast(exp.Null(), output.type.sql)
+    return output.final.copy()
 
 
 def _own_extra(aggregation: Aggregation, part: Part, name: str) -> exp.Expr:
     if name in (EVENTS, ZONE):
         return column(name)
     if name == PER:
-        return exp.alias_(exp.Literal.string(part.period or part.level.plural), PER, quoted=True)
+        return exp.alias_(exp.Literal.string(part.period.text if part.period else part.level.plural), PER, quoted=True)
     closed = (
         exp.false()
         if aggregation.policy is Policy.CORRECT
@@ -264,14 +275,13 @@ def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str
 # The ledger of late events
 
 
-def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras: Sequence[str]) -> exp.Select:
+def _with_ledger(part: Part, rows: exp.Select, extras: Sequence[str], groups: Groups) -> exp.Select:
     zoned = ZONE in extras
-    late = _late_counts(aggregation, part, zoned)
+    late = _late_counts(part, zoned, groups)
     same = [exp.EQ(this=column(TIMESTAMP), expression=column(_LATE_BUCKET))]
     same += [exp.EQ(this=column(ZONE), expression=column(_LATE_ZONE))] if zoned else []
     same += [
-        exp.NullSafeEQ(this=column(key_column(i)), expression=column(_late_key(i)))
-        for i in range(len(aggregation.keys))
+        exp.NullSafeEQ(this=column(key_column(i)), expression=column(_late_key(i))) for i in range(len(groups.keys))
     ]
     names = [column(str(select.alias_or_name)) for select in rows.expressions]
     counts = [
@@ -283,20 +293,21 @@ def _with_ledger(aggregation: Aggregation, part: Part, rows: exp.Select, extras:
     return query.join(late.subquery("l"), on=exp.and_(*same), join_type="left")
 
 
-def _late_counts(aggregation: Aggregation, part: Part, zoned: bool) -> exp.Select:
+def _late_counts(part: Part, zoned: bool, to: Groups) -> exp.Select:
     """Late events by their own bucket and keys, with `zoned` also by zone, and a column for each kind."""
     bucket = column(bucket_column(part.level))
     start, late = part.placed(exp.select().from_("late"), bucket)
     zone = [column(ZONE)] if zoned else []
-    groups: list[exp.Expr] = [start, *zone, *(column(key.name) for key in aggregation.keys)]
-    names = [_LATE_BUCKET, *([_LATE_ZONE] if zoned else []), *(_late_key(i) for i in range(len(aggregation.keys)))]
+    groups: list[exp.Expr] = [start, *zone, *(column(key.name) for key in to.keys)]
+    names = [_LATE_BUCKET, *([_LATE_ZONE] if zoned else []), *(_late_key(i) for i in range(len(to.keys)))]
     columns = [exp.alias_(group.copy(), name, quoted=True) for group, name in zip(groups, names, strict=True)]
     for name, kind in LATE.items():
         events = exp.Case(ifs=[exp.If(this=_is_kind(kind), true=column(EVENTS))])
         columns.append(exp.alias_(exp.cast(exp.Sum(this=events), Type.LONG.sql), _counted(name), quoted=True))
     commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column(COMMIT))])
     columns.append(exp.alias_(exp.Count(this=exp.Distinct(expressions=[commits])), _counted(REVISION), quoted=True))
-    return late.select(*columns).where(part.within(bucket)).group_by(*groups)
+    passes = [] if to.passes is None else [to.passes.copy()]
+    return late.select(*columns).where(part.within(bucket), *passes).group_by(*groups)
 
 
 def _is_kind(kind: str) -> exp.Expr:

@@ -35,9 +35,17 @@ def grid(aggregation: Aggregation, level: Duration, start: int, end: int) -> lis
 
 
 def filled(
-    rows: exp.Select, of: Sequence[Key], outputs: Sequence[Output], extras: Sequence[str], word: str
+    rows: exp.Select,
+    keys_of_all: Sequence[Key],
+    of: Sequence[Key],
+    outputs: Sequence[Output],
+    extras: Sequence[str],
+    word: str,
 ) -> exp.Select:
-    """The rows and those of the gaps of each group key; `rows` has AGG_TIMESTAMP, outputs, extras and the keys."""
+    """The rows and those of the gaps of each group key; `rows` has AGG_TIMESTAMP, outputs, extras and the keys.
+
+    What shows one of `keys_of_all` that is not in `of` is null in every row.
+    """
     keys, whole = [key_column(index) for index in range(len(of))], word.endswith(RANGE)
     word = word.removesuffix(RANGE)
     of_key = {name: column(key.name) for name, key in zip(keys, of, strict=True)}
@@ -54,8 +62,10 @@ def filled(
         .join("b", on=_same(keys), join_type="left")
         .with_("b", as_=rows)
     )
+    lost = {column(key.name) for key in keys_of_all if key not in of}
+    always = {output.name for output in outputs if output.final in lost}
     # Counts of events and of late events are zero in a gap or unknown, never those of a neighbour.
-    words = {name: "null" if name in extras and word != "zero" else word for name in kinds}
+    words = {name: "null" if name in always or (name in extras and word != "zero") else word for name in kinds}
     return _chosen(joined, keys, [*shown], {name: (kind, words[name]) for name, kind in kinds.items()})
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from rollup.core.errors import PlanError, RollupError
+from rollup.core.errors import PlanError, QueryError, RollupError
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Key, column
 from rollup.plan.app import Selection, position
 from rollup.plan.expressions import Scope, condition
@@ -42,6 +42,16 @@ def merged(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) 
     having = None if selection.having is None else states.of(selection.having, known)
     order = tuple(exp.Ordered(this=states.of(o.this, known), desc=o.args.get("desc")) for o in selection.order_by)
     return groups, replace(selection, items=items, group_by=(), having=having, order_by=order)
+
+
+def over_keys(aggregation: Aggregation, names: Collection[str], on: exp.Expr | None) -> Groups:
+    """What `per 'days by country'` merges to, and `on` as the choice of what is merged. Raises QueryError or PlanError."""
+    shown = keys_shown(aggregation)
+    for name in names:
+        if name not in shown:
+            hint = f"its group keys are {', '.join(shown)}" if shown else "it has no group keys"
+            raise QueryError(f"{aggregation.name} has no group key {name!r}", hint=hint)
+    return Groups(tuple(dict.fromkeys(shown[name] for name in shown if name in names)), True, _passes(shown, on))
 
 
 def keys_shown(aggregation: Aggregation) -> dict[str, Key]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Protocol, TypeVar
@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, within_range
 from rollup.core.errors import QueryError, RollupError
-from rollup.core.periods import Period, is_said, said_range
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output
+from rollup.core.periods import Period, Span, is_said, said_range
+from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
@@ -29,8 +29,7 @@ from rollup.retrieval.answer import (
     EXTRA,
     FINAL,
     LATE,
-    PERIOD,
-    PERIOD_END,
+    PERIODS,
     REVISION,
     START,
     Condition,
@@ -43,7 +42,8 @@ from rollup.retrieval.answer import (
     row_order,
 )  # fmt: skip
 from rollup.retrieval.gaps import FILLS, filled, grid
-from rollup.retrieval.merging import merged
+from rollup.retrieval.merging import merged, over_keys
+from rollup.retrieval.previous import Look, earlier, looks_of, with_earlier
 from rollup.retrieval.relations import late_rows, open_rows, open_schema, state_rows
 from rollup.retrieval.selection import constant, shape
 from rollup.retrieval.trees import Asked, Sides, Value
@@ -126,8 +126,9 @@ class Ask(Asked):
     """A question that has been checked: which buckets of which level, and what of them.
 
     `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. Of a `period`, `per`
-    is the level that is read, and `edges` are the starts of those in the range with the end of the last one.
-    `groups` are what `merge(x)` merges to. `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
+    is the level that is read, and `spans` are those that begin in the range.
+    `groups` are what `merge(x)` or a period's keys merge to. `looks` are its calls of `previous`, `earlier` the buckets
+    that these need (see `rollup.retrieval.previous`), and `reads` the ranges in which all buckets lie. `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
     share their SQL.
     """
 
@@ -142,7 +143,10 @@ class Ask(Asked):
     segments: Mapping[Duration, Sequence[tuple[int, int]]] | None = None
     constants: tuple[str | int, ...] = ()
     period: Period | None = None
-    edges: tuple[int, ...] = ()
+    spans: tuple[Span, ...] = ()
+    looks: tuple[Look, ...] = ()
+    earlier: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    reads: tuple[tuple[int, int], ...] = ()
     groups: Groups | None = None
     made: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
 
@@ -158,29 +162,58 @@ class Ask(Asked):
 
     @property
     def late(self) -> bool:
-        return any(name in LATE or name == REVISION for name in self._extras)
+        return any(name in LATE or name == REVISION for name in self.extras)
 
     def ranges(self, level: Duration) -> Sequence[tuple[int, int]]:
-        return [(self.start, self.end)] if self.segments is None else self.segments.get(level, ())
+        if self.segments is not None:
+            return self.segments.get(level, ())
+        return self.reads or [(self.start, self.end)]
 
     def over(self, start: int, end: int) -> Ask:
         """The same question over another range. Raises QueryError when that has no answer."""
         if self.segments is not None:
             segments = stitched(self.aggregation, start, end)
             return replace(self, start=start, end=end, segments=segments, per=max(segments))
-        if self.period is not None:
-            level, edges = nested(self.aggregation, self.period, start, end)
-            return replace(self, start=edges[0], end=edges[-1], per=level, edges=edges)
-        return replace(self, start=start, end=end)
+        if self.looks:
+            return self._looking(start, end)
+        return self._of(start, end, () if self.period is None else self.period.spans(start, end, self.aggregation.zone))
+
+    def _of(self, start: int, end: int, spans: tuple[Span, ...]) -> Ask:
+        if self.period is None:
+            return replace(self, start=start, end=end)
+        level = nested(self.aggregation, self.period, spans)
+        low, high = min((span.start for span in spans), default=start), max((span.end for span in spans), default=start)
+        return replace(self, start=low, end=high, per=level, spans=spans)
+
+    def _looking(self, start: int, end: int) -> Ask:
+        """With the earlier buckets that are looked at; between these and those asked for there may be others."""
+        period, zone = self.period or Period.parse(self.per.plural), self.aggregation.zone
+        spans = period.spans(start, end, zone)
+        starts, found, all_spans = [span.name for span in spans], dict[str, tuple[int, ...]](), dict.fromkeys(spans)
+        for look in self.looks if starts else ():
+            before = earlier(period, starts, look.window, zone)
+            found[look.place] = tuple(before)
+            all_spans.update(dict.fromkeys(period.spans(min(before), max(before) + 1, zone)))
+        reads = _joined((span.start, span.end) for span in all_spans)
+        asked = self._of(reads[0][0] if reads else start, end, tuple(sorted(all_spans)))
+        return replace(asked, earlier={TIMESTAMP: tuple(starts), **found}, reads=reads)
 
     def tables(self) -> Mapping[str, pa.Table]:
         found = dict[str, pa.Table]()
         if self.fill is not None:
-            starts = self.edges[:-1] if self.period else grid(self.aggregation, self.per, self.start, self.end)
+            starts = (
+                [span.name for span in self.spans]
+                if self.period
+                else grid(self.aggregation, self.per, self.start, self.end)
+            )
             found["grid"] = pa.table({TIMESTAMP: pa.array(starts, pa.int64())})
         if self.period is not None:
-            ends = {PERIOD: self.edges[:-1], PERIOD_END: self.edges[1:]}
-            found["periods"] = pa.table({name: pa.array(values, pa.int64()) for name, values in ends.items()})
+            found["periods"] = pa.table(
+                {name: pa.array([span[i] for span in self.spans], pa.int64()) for i, name in enumerate(PERIODS)}
+            )
+        if self.looks:
+            columns = (TIMESTAMP, *dict.fromkeys(look.place for look in self.looks))
+            found["earlier"] = pa.table({name: pa.array(self.earlier.get(name, ()), pa.int64()) for name in columns})
         return found
 
     @property
@@ -195,33 +228,43 @@ class Ask(Asked):
         return self.per if self.segments is None else tuple((level, len(each)) for level, each in self.segments.items())
 
     @property
-    def _extras(self) -> tuple[str, ...]:
-        return named_extras(self.on, self.selection)
+    def _names(self) -> set[str]:
+        return mentioned(self.on, self.selection) | {look.name for look in self.looks}
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """The columns of EXTRA that it names."""
+        return tuple(name for name in EXTRA if name in self._names)
 
     def tree(self, sides: Sides) -> exp.Select:
         aggregation, selection = self.aggregation, self.selection
-        outputs, extras = _needed(aggregation, self.on, selection), self._extras
+        names, extras = self._names, self.extras
+        outputs = tuple(each for each in aggregation.outputs if selection.items is None or each.name in names)
         parts, groups = self._parts(sides), self.groups or Groups(aggregation.keys)
         shares = [[part] for part in parts] if self.groups is None else [parts]
         levels = [level_rows(aggregation, each, outputs, extras, True, groups) for each in shares]
         rows = (
             levels[0] if len(levels) == 1 else exp.select("*").from_(exp.union(*levels, distinct=False).subquery("s"))
         )
-        scope = Scope.of(attributes(aggregation), aggregation.name)
+        kinds = attributes(aggregation)
+        scope = Scope.of({**kinds, **{look.column: kinds[look.name] for look in self.looks}}, aggregation.name)
         star = [TIMESTAMP, *(output.name for output in aggregation.outputs)]
+        if self.looks:
+            rows = with_earlier(rows, len(groups.keys), self.looks)
         query = exp.select().from_(rows.subquery("b"))
         if self.on is not None:
             query = query.where(condition(self.on, scope, "`on`"))
         if self.fill is not None:
-            rows = filled(query.select("*"), groups.keys, outputs, extras, self.fill)
+            rows = filled(query.select("*"), aggregation.keys, groups.keys, outputs, extras, self.fill)
             query = exp.select().from_(rows.subquery("b"))
         return shape(query, scope, selection, star, row_order(groups, extras, "b"))
 
     def _parts(self, sides: Sides) -> list[Part]:
         opened = None if sides is Sides.STORED else "open"
         if self.segments is None:
-            closed, period = None if sides is Sides.OPEN else "closed", self.period.text if self.period else None
-            return [Part(self.per, closed, opened, between(START, END), period)]
+            closed = None if sides is Sides.OPEN else "closed"
+            sliding = bool(self.looks) or (self.period is not None and self.period.over is not None)
+            return [Part(self.per, closed, opened, between(START, END), self.period, sliding)]
         parts, free = list[Part](), (exp.Placeholder(this=place(i)) for i in itertools.count(len(self.constants)))
         for name, level in self.relations.items():
             pairs = [(next(free), next(free)) for _ in self.segments[level]]
@@ -278,16 +321,43 @@ def ask_for(
         on, (groups, selection) = None, found
         if fill is not None and not groups.buckets:
             raise _at(QueryError("`fill` needs buckets: group by AGG_TIMESTAMP", hint="or leave fill out"), node)
-    if isinstance(per, str) and per.strip().lower() == AUTO:
+    looks, selection = looks_of(selection, attributes(aggregation))
+    if looks and (fill is not None or (groups and not groups.buckets) or aggregation.own_zones or _is_auto(per)):
+        hint = "name a level or a period, without fill; rows of several zones have none"
+        raise _at(QueryError("previous(x) needs one row a bucket", hint=hint), node)
+    if _is_auto(per):
         segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
         return Ask(aggregation, start, end, max(segments), on, selection, segments=segments, groups=groups)
     width = level_or_period(aggregation, per, node)
+    if isinstance(width, Period) and width.by is not None:
+        if groups is not None:
+            raise _at(QueryError(f"{width.text!r} merges all columns", hint="merge(x) without `by`"), node)
+        keys = width.by
+        on, groups = None, _at_query(node, lambda: over_keys(aggregation, keys, on))
+        if width.plain in WORDS:
+            width = per_level(aggregation, width.plain, node)
     if isinstance(width, Duration):
-        return Ask(aggregation, start, end, width, on, selection, fill, groups=groups)
-    ask = Ask(aggregation, start, end, aggregation.root, on, selection, fill, period=width, groups=groups)
-    if FINAL in named_extras(on, selection):
+        ask = Ask(aggregation, start, end, width, on, selection, fill, groups=groups, looks=looks)
+        return _at_query(node, lambda: ask.over(start, end))
+    ask = Ask(aggregation, start, end, aggregation.root, on, selection, fill, period=width, groups=groups, looks=looks)
+    if FINAL in ask.extras:
         raise _at(QueryError(f"{FINAL} is of stored levels, not of {width.text!r}", hint="per a level's word"), node)
     return _at_query(node, lambda: ask.over(start, end))
+
+
+def _is_auto(per: object) -> bool:
+    return isinstance(per, str) and per.strip().lower() == AUTO
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """The ranges in order; what touches or overlaps is one."""
+    found = list[tuple[int, int]]()
+    for low, high in sorted(ranges):
+        if found and low <= found[-1][1]:
+            found[-1] = (found[-1][0], max(high, found[-1][1]))
+        else:
+            found.append((low, high))
+    return tuple(found)
 
 
 def level_or_period(aggregation: Aggregation, word: object, node: exp.Expr | None = None) -> Duration | Period:
@@ -306,8 +376,8 @@ def zone_for(aggregation: Aggregation, word: object) -> str:
     return aggregation.zone if isinstance(width, Duration) or width.zone is None else width.zone
 
 
-def nested(aggregation: Aggregation, period: Period, start: int, end: int) -> tuple[Duration, tuple[int, ...]]:
-    """The coarsest level whose buckets each lie within one period, and the edges of those that begin in a range.
+def nested(aggregation: Aggregation, period: Period, spans: Iterable[Span]) -> Duration:
+    """The coarsest level whose buckets lie wholly within or without each span of a period.
 
     Raises QueryError when there is none.
     """
@@ -316,14 +386,14 @@ def nested(aggregation: Aggregation, period: Period, start: int, end: int) -> tu
             f"per {period.text!r} needs one zone, and the rows of {aggregation.name} have zones of their own",
             hint="per a level's word, or declare the zone that cuts them: @zone('…'), or `zone` in the configuration",
         )
-    edges = period.edges(start, end, aggregation.zone)
+    edges = tuple(sorted({at for _, *ends in spans for at in ends}))
     level = _coarsest(aggregation.levels, aggregation.zone, edges)
     if level is None:
         needed = _coarsest(tuple(Duration), aggregation.zone, edges)
         hint = f"they would be made of {needed.plural}" if needed else "an origin at a whole second"
         finest = f"the finest level of {aggregation.name} is {aggregation.root.plural}"
         raise QueryError(f"{period.text!r} cannot be put together: {finest}", hint=hint)
-    return level, edges
+    return level
 
 
 @lru_cache(maxsize=64)
@@ -439,12 +509,6 @@ def named_extras(on: exp.Expr | None, selection: Selection) -> tuple[str, ...]:
     """The columns of EXTRA that a question names."""
     names = mentioned(on, selection)
     return tuple(name for name in EXTRA if name in names)
-
-
-def _needed(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) -> tuple[Output, ...]:
-    """The outputs that a question mentions; all of them for `select *`."""
-    names = mentioned(on, selection)
-    return tuple(output for output in aggregation.outputs if selection.items is None or output.name in names)
 
 
 def attributes(aggregation: Aggregation) -> dict[str, Type]:

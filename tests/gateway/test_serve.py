@@ -379,3 +379,12 @@ def test_gaps_are_filled_and_auto_stitches_levels(client: psycopg.Connection, ho
         auto = "SELECT sum(total) FROM TradeAgg WITHIN '2018-01-05 12:00:00', %s PER 'auto' t WHERE symbol = 'A'"
         plain = sum(3.0 * day for day in range(6, 29)) + 2 * 5.0 + 3.0 + 2 * 2.0
         assert cursor.execute(auto, ("2018-02-02 13:00:00",)).fetchall() == [(plain,)]
+
+
+@pytest.mark.parametrize("how", ["simple", "extended"])
+def test_rows_look_back_and_are_merged_over_keys(client: psycopg.Connection, how: str) -> None:
+    with client.cursor() if how == "extended" else psycopg.ClientCursor(client) as cursor:
+        text = """SELECT symbol, total FROM TradeAgg WITHIN '2018-01-03 00:00:00', %s PER 'days' OVER '2 days' BY () t
+            ORDER BY "AGG_TIMESTAMP" """
+        days = [3 * 2.0 + 6 * 2.0 + 3 * 3.0 + 6 * 3.0, 3 * 3.0 + 6 * 3.0 + 3 * 4.0 + 6 * 4.0]
+        assert cursor.execute(text, ("2018-01-05 00:00:00",)).fetchall() == [(None, total) for total in days]

@@ -57,6 +57,14 @@ def test_every_spelling_answers_inside_the_server(login: dict[str, Any], source:
     connection.close()
 
 
+def test_rows_look_back_and_are_merged_over_keys(login: dict[str, Any]) -> None:
+    text = """SELECT symbol, total FROM TradeAgg WITHIN '2018-01-03 00:00:00', '2018-01-05 00:00:00'
+        PER 'days' OVER '2 days' BY () t ORDER BY "AGG_TIMESTAMP" """
+    with psycopg.connect(**login, autocommit=True) as client:
+        days = [3 * 2.0 + 6 * 2.0 + 3 * 3.0 + 6 * 3.0, 3 * 3.0 + 6 * 3.0 + 3 * 4.0 + 6 * 4.0]
+        assert client.execute(text).fetchall() == [(None, total) for total in days]
+
+
 def test_parameters_joins_and_views(login: dict[str, Any]) -> None:
     with psycopg.connect(**login, autocommit=True) as client:
         for _ in range(4):

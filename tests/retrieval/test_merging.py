@@ -17,10 +17,8 @@ from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import PlanError, RollupError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
-from rollup.stores.databases import store_of
 from tests.profiles import examples
-from tests.retrieval.trades import DAY, HOUR, SECOND, START, delta_host
-from tests.servers.postgres import NewUrl
+from tests.retrieval.trades import DAY, HOUR, SECOND, START, STORES, delta_host, stored_in
 
 APP = """define stream S (country string, shop string, customer string, amount long, ts long);
 @OutOfOrder('correct')
@@ -101,19 +99,10 @@ ROWS: list[Event] = [
 ]
 
 
-@pytest.fixture(params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(params=STORES)
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    if request.param == "delta":
-        delta_host(tmp_path, APP).send("S", ROWS)
-        return tmp_path / "conf.toml"
-    new_url: NewUrl = request.getfixturevalue("new_url")
-    url = new_url()
-    (tmp_path / "app.siddhi").write_text(APP)
-    (tmp_path / "conf.toml").write_text(
-        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
-    )
-    LocalHost(PROGRAM, lambda aggregation, engine: store_of(aggregation, engine, url)).send("S", ROWS)
-    return tmp_path / "conf.toml"
+    """The configuration of a store that holds the events."""
+    return stored_in(request, tmp_path, APP, ROWS)
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,8 @@ from rollup.core.errors import QueryError
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
 from rollup.retrieval.questions import bounds
-from rollup.stores.databases import store_of
 from tests.profiles import examples
-from tests.retrieval.trades import DAY, EVENTS, HOUR, SECOND, START, Event, app, delta_host
-from tests.servers.postgres import NewUrl
+from tests.retrieval.trades import DAY, EVENTS, HOUR, SECOND, START, STORES, Event, app, stored_in
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kathmandu", "America/New_York")
 PROGRAMS = {zone: compile_app(app("correct"), "+00:00" if zone == "UTC" else zone) for zone in ZONES}
@@ -111,24 +109,10 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: repr((row["AGG_TIMESTAMP"], row["k"])))
 
 
-@pytest.fixture(params=["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.fixture(params=STORES)
 def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The configuration of a store that holds the events, each in its own second."""
-    if request.param == "delta":
-        delta_host(tmp_path, app("correct")).send("S", EVENTS)
-        return tmp_path / "conf.toml"
-    new_url: NewUrl = (
-        request.getfixturevalue("new_url") if request.param == "postgresql" else lambda: f"sqlite:///{tmp_path}/a.db"
-    )
-    url = new_url()
-    (tmp_path / "app.siddhi").write_text(app("correct"))
-    (tmp_path / "conf.toml").write_text(
-        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
-    )
-    LocalHost(compile_app(app("correct")), lambda aggregation, engine: store_of(aggregation, engine, url)).send(
-        "S", EVENTS
-    )
-    return tmp_path / "conf.toml"
+    """The configuration of a store that holds the events."""
+    return stored_in(request, tmp_path, app("correct"), EVENTS)
 
 
 @pytest.mark.parametrize(

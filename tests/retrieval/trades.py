@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from rollup.ask import Asker, opened
 from rollup.core.calendar import Duration, bucket_start
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
+from rollup.stores.databases import store_of
 from rollup.stores.delta.store import DeltaStore
+from tests.servers.postgres import NewUrl
 
 Event = tuple[str | None, int, int]
 SECOND, HOUR, DAY = 1_000, 3_600_000, 86_400_000
@@ -37,6 +42,26 @@ def delta_host(folder: Path, text: str) -> LocalHost:
         'app = "app.siddhi"\ncheckpoint = "checkpoint"\n[store]\nkind = "delta"\npath = "store"\n'
     )
     return LocalHost(compile_app(text), lambda aggregation, engine: DeltaStore(aggregation, engine, folder / "store"))
+
+
+STORES = ["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+
+
+def stored_in(request: pytest.FixtureRequest, folder: Path, text: str, rows: Sequence[tuple[Any, ...]]) -> Path:
+    """The configuration of a store, of the kind that is the fixture's parameter, which holds the events."""
+    if request.param == "delta":
+        delta_host(folder, text).send("S", rows)
+        return folder / "conf.toml"
+    url = f"sqlite:///{folder}/a.db"
+    if request.param == "postgresql":
+        new_url: NewUrl = request.getfixturevalue("new_url")
+        url = new_url()
+    (folder / "app.siddhi").write_text(text)
+    (folder / "conf.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
+    )
+    LocalHost(compile_app(text), lambda aggregation, engine: store_of(aggregation, engine, url)).send("S", rows)
+    return folder / "conf.toml"
 
 
 def asker(folder: Path) -> Asker:

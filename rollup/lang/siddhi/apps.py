@@ -129,14 +129,23 @@ class _Reader(Expressions):
         return Clause("within", (node,))
 
     def per(self, meta: Meta, parts: list[Any]) -> Clause:
-        per, *zone = parts
-        if zone:
+        per, *more = parts
+        if more:
             if not isinstance(per, exp.Literal) or not per.is_string:
-                raise QueryError("`in zone` follows a text", hint="per 'days' in zone 'Asia/Kolkata'").at(
-                    meta.line, meta.column
-                )
-            per.set("this", f"{per.name} in {str(zone[0])[1:-1]}")
+                raise QueryError(
+                    "`over`, `by` and `in zone` follow a text", hint="per 'days' in zone 'Asia/Kolkata'"
+                ).at(meta.line, meta.column)
+            per.set("this", " ".join((per.name, *more)))
         return Clause("per", per)
+
+    def over(self, meta: Meta, parts: list[Token]) -> str:
+        return f"over {str(parts[0])[1:-1]}"
+
+    def by(self, meta: Meta, parts: list[Token]) -> str:
+        return f"by ({', '.join(f'`{part}`' for part in parts)})"
+
+    def zone(self, meta: Meta, parts: list[Token]) -> str:
+        return f"in {str(parts[0])[1:-1]}"
 
     def fill(self, meta: Meta, parts: list[Token]) -> Clause:
         words = " ".join(str(part).lower() for part in parts)

@@ -2,7 +2,7 @@
 
 Three spellings mean the same node, so that strict SQL parsers of BI tools can ask too:
 
-    TradeAgg WITHIN bound[, bound] PER unit [IN ZONE zone] [FILL (word)] [[AS] alias]
+    TradeAgg WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word)] [[AS] alias]
     TradeAgg(bound[, bound], unit[, fill => 'word']) [[AS] alias]
     "TradeAgg within bound[, bound] per unit [fill word]" [[AS] alias]
 
@@ -25,7 +25,7 @@ from rollup.plan.likeness import near
 
 _FILLS = ("null", "zero", "previous", "linear")
 FILLS = (*_FILLS, *(f"{word} range" for word in _FILLS))
-CLAUSE_HINT = "write NAME WITHIN bound[, bound] PER unit [IN ZONE zone] [FILL (word[, range])] [AS alias], each bound quoted, a number or a parameter"
+CLAUSE_HINT = "write NAME WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word[, range])] [AS alias], each bound quoted, a number or a parameter"
 CALL_HINT = "write NAME(bound, unit) or NAME(start, end, unit), and fill => 'word' if wanted"
 INLINE_HINT = 'write "NAME within bound[, bound] per unit", and fill word if wanted'
 _FILL_HINT = "allowed: " + ", ".join(_FILLS)
@@ -176,8 +176,8 @@ def _inline_clause(text: str) -> _Clause:
     bounds = [part.strip() for part in " ".join(words[: pers[-1]]).split(",")]
     if len(bounds) > 2 or not all(bounds):
         raise SyntaxProblem("WITHIN needs one or two bounds in the quoted name", hint=INLINE_HINT)
-    rest = re.sub("[(),]", " ", " ".join(words[pers[-1] + 1 :]))
-    unit, *tail = re.split(r"\bfill\b", rest, maxsplit=1, flags=re.IGNORECASE)
+    unit, *tail = re.split(r"\bfill\b", " ".join(words[pers[-1] + 1 :]), maxsplit=1, flags=re.IGNORECASE)
+    tail = [re.sub("[(),]", " ", each) for each in tail]
     if not unit.strip() or (tail and len(tail[0].split()) not in (1, 2)):
         raise SyntaxProblem("PER needs one unit in the quoted name", hint=INLINE_HINT)
     start, *end = map(_inline_literal, bounds)
@@ -309,7 +309,7 @@ class WithinParser(Parser):
         end = self._parse_bound() if self._match(TokenType.COMMA) else None
         if not self._match_text_seq("PER"):
             raise self._refuse(f"PER is missing: found {self._found()} after the bounds of WITHIN", CLAUSE_HINT)
-        per = self._in_zone(self._parse_operand("PER needs a unit"))
+        per = self._said_more(self._parse_operand("PER needs a unit"))
         fill = None
         if word_at(self._tokens, self._index) == "FILL" and self._next.token_type == TokenType.L_PAREN:
             self._advance(2)
@@ -317,14 +317,23 @@ class WithinParser(Parser):
             self._match_r_paren()
         return _Clause(start, end, per, fill)
 
-    def _in_zone(self, per: exp.Expr) -> exp.Expr:
-        """What PER takes, with the zone of `IN ZONE` as a part of its text."""
-        if not self._match_text_seq("IN", "ZONE"):
+    def _said_more(self, per: exp.Expr) -> exp.Expr:
+        """What PER takes, with what OVER, BY and IN ZONE say as parts of its text."""
+        given, words = [per], list[str]()
+        if self._match_text_seq("OVER"):
+            given.append(self._parse_operand("OVER needs a window"))
+            words.append(f"over {given[-1].name}")
+        if self._match_text_seq("BY"):
+            keys = self._parse_wrapped(lambda: self._parse_csv(self._parse_id_var))
+            words.append(f"by ({', '.join(f'`{key.name}`' for key in keys if key)})")
+        if self._match_text_seq("IN", "ZONE"):
+            given.append(self._parse_operand("IN ZONE needs a zone"))
+            words.append(f"in {given[-1].name}")
+        if not words:
             return per
-        zone = self._parse_operand("IN ZONE needs a zone")
-        if not all(isinstance(each, exp.Literal) and each.is_string for each in (per, zone)):
-            raise self._refuse("IN ZONE takes a text, after a text", "PER 'days' IN ZONE 'Asia/Kolkata'")
-        return exp.Literal.string(f"{per.name} in {zone.name}")
+        if not all(isinstance(each, exp.Literal) and each.is_string for each in given):
+            raise self._refuse("PER, OVER and IN ZONE take texts here", "PER 'days' IN ZONE 'Asia/Kolkata'")
+        return exp.Literal.string(" ".join((per.name, *words)))
 
     def _parse_bound(self) -> exp.Expr:
         # A column may be called per, too: then a comma, a dot or the keyword itself follows.
