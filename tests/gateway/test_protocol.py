@@ -6,6 +6,7 @@ next answer still the next question's? A client of raw bytes asks exactly that.
 
 from __future__ import annotations
 
+import contextlib
 import resource
 import socket
 import struct
@@ -18,6 +19,7 @@ import pytest
 from rollup.gateway.protocol import proxy, wire
 from rollup.gateway.protocol.limits import Limits
 from tests.gateway import toys
+from tests.gateway.conftest import PASSWORD
 from tests.gateway.toys import EXECUTE, FLUSH, SYNC, TERMINATE, Raw, Running, bind, kinds, parse, query
 from tests.servers.postgres import PostgresServer
 
@@ -264,6 +266,49 @@ def test_too_many_clients_get_a_clean_error_and_a_place_that_is_free_again_is_gi
             assert values(again.until(b"Z")) == [b"42"]
         one.send(query("select 1"))
         assert values(one.until(b"Z")) == [b"1"]
+
+
+def opened(port: int, source: str, *, begun: bool) -> socket.socket:
+    """A connection that sends no password, or nothing at all."""
+    made = socket.create_connection(("127.0.0.1", port), timeout=20, source_address=(source, 0))
+    if begun:
+        made.sendall(wire.startup({b"user": b"reader", b"database": b"served"}))
+    return made
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_connections_without_a_password_keep_out_nobody_who_has_one(server, begun: bool) -> None:
+    login = {"host": "127.0.0.1", "user": "reader", "password": PASSWORD, "dbname": "served", "connect_timeout": 10}
+    with Running(("127.0.0.1", server.port), max_connections=2) as gateway, contextlib.ExitStack() as stack:
+        patient = stack.enter_context(opened(gateway.port, "127.0.0.1", begun=True))
+        assert patient.recv(1) == b"R"
+        for _ in range(150):
+            stack.enter_context(opened(gateway.port, "127.0.0.2", begun=begun))
+        with psycopg.connect(port=gateway.port, **login) as connection:
+            assert connection.execute("SELECT n FROM ANSWER").fetchone() == (42,)
+        patient.settimeout(0.2)
+        with pytest.raises(TimeoutError):  # those go who are many
+            while patient.recv(4096):
+                pass
+
+
+def test_each_wrong_password_makes_the_next_try_of_that_user_wait_longer(server) -> None:
+    with Running(("127.0.0.1", server.port)) as gateway:
+
+        def tried(user: str, password: str) -> float:
+            began = time.monotonic()
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(
+                    host="127.0.0.1", port=gateway.port, user=user, password=password, dbname="served"
+                ).close()
+            return time.monotonic() - began
+
+        quiet = tried("reader", PASSWORD)
+        took = [tried("reader", "wrong") for _ in range(5)]
+        assert took[4] > 0.8 and took[4] > took[3] > took[2], took
+        assert tried("trusting", "") < quiet + 0.5, "nobody else waits"
+        assert tried("reader", PASSWORD) > 1.6
+        assert tried("reader", PASSWORD) < quiet + 0.5, "and nobody who has the right one"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,33 @@ def test_a_prepared_statement_sees_the_next_commit_and_so_does_an_old_transactio
             assert client.execute("EXECUTE kept").fetchall() == [("A", 3.0), ("B", 3.0)]
 
 
+def test_an_open_transaction_holds_no_more_than_its_share_and_others_go_on() -> None:
+    def january(day: int) -> str:
+        return f"SELECT count(*) FROM TradeAgg WITHIN '2018-01-{day:02d} **:**:**' PER 'hours' t"
+
+    with folder() as made:
+        conf = configuration(made)
+        host(conf).send("Trades", events("2018-01"))
+        with Serving(conf) as serving, psycopg.connect(**serving.login()) as one:
+            slices = serving.delta.slices
+            slices.budget.tables = 9
+            with pytest.raises(psycopg.errors.InvalidParameterValue, match="holds 5 loaded ranges") as caught:
+                for day in range(1, 20):
+                    assert one.execute(january(day)).fetchone() == (6,)
+                    assert one.execute(january(1), prepare=True).fetchone() == (6,), "what it has is no more"
+            assert "end the transaction" in str(caught.value)
+            with psycopg.connect(**serving.login(), autocommit=True) as other:
+                for day in range(1, 28):
+                    assert other.execute(january(day)).fetchone() == (6,)
+            with psycopg.connect(**serving.login()) as third, pytest.raises(psycopg.Error, match="holds 3 loaded"):
+                for day in range(11, 28):
+                    third.execute(january(day))
+            assert slices.tables <= 9 + 1
+            one.rollback()
+            for day in range(20, 24):
+                assert one.execute(january(day)).fetchone() == (6,)
+
+
 def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read() -> None:
     with folder() as made:
         conf = configuration(made)

@@ -13,9 +13,11 @@ import ssl as tls
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from functools import partial
 
 from rollup.core.calendar import GMT, normal_zone, offset_ms
 from rollup.gateway.protocol import wire
+from rollup.gateway.protocol.anteroom import Failures, Guest, make_room
 from rollup.gateway.protocol.limits import Limits, Overdue
 from rollup.gateway.protocol.refusal import Missing
 from rollup.gateway.protocol.session import (
@@ -38,7 +40,6 @@ READ_ONLY = {"default_transaction_read_only": "on"}
 
 _TICK = 0.25
 _GRACE = 10.0
-_HANDSHAKES = 64
 _CANCEL_TIMEOUT = 5.0
 
 
@@ -92,15 +93,15 @@ class Gateway:
             users, database, READ_ONLY if settings is None else settings, {"TimeZone": session_zone(zone)}
         )
         self._sessions: set[Session] = set()
-        self._seats = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._guests: dict[asyncio.Task[None], Guest] = {}
+        self._failures = Failures()
         self._listener: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
 
     @property
     def connections(self) -> int:
         """How many sessions are open or being opened."""
-        return self._seats
+        return len(self._sessions)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> int:
         """Begins to listen; returns the port, which the system chooses for 0. Raises OSError when it is taken."""
@@ -122,18 +123,26 @@ class Gateway:
             self._watch.cancel()
         for session in tuple(self._sessions):
             session.end("57P01", "terminating connection due to administrator command")
-        if self._tasks:
-            _, stuck = await asyncio.wait(self._tasks, timeout=_CANCEL_TIMEOUT)
+        if self._guests:
+            _, stuck = await asyncio.wait(self._guests, timeout=_CANCEL_TIMEOUT)
             for task in stuck:
                 task.cancel()
             await asyncio.gather(*stuck, return_exceptions=True)
 
+    def end(self, pid: int, sqlstate: str, text: str) -> bool:
+        """End the session that a process of the server works for; false when there is none."""
+        found = [each for each in self._sessions if each.pid == pid]
+        for session in found:
+            session.end(sqlstate, text)
+        return bool(found)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
+        self._guests[task] = guest = Guest(writer)
+        make_room(self._guests.values())
         try:
-            await self._served(reader, writer)
+            await self._served(reader, guest)
         except (Rejected, wire.ProtocolViolation) as problem:
             sqlstate = problem.sqlstate if isinstance(problem, Rejected) else "08P01"
             writer.write(wire.error("FATAL", sqlstate, problem.message.encode()))
@@ -143,33 +152,28 @@ class Gateway:
         except Exception:
             log.exception("a connection failed")
         finally:
-            self._tasks.discard(task)
+            del self._guests[task]
             writer.transport.abort()
 
-    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if len(self._tasks) > self._limits.max_connections + _HANDSHAKES:
-            # Neither read nor answered: these many at once are no clients.
-            return
+    async def _served(self, reader: asyncio.StreamReader, guest: Guest) -> None:
         async with asyncio.timeout(self._limits.startup_timeout):
-            begun = await opening(reader, writer, self._ssl)
+            begun = await opening(reader, guest.writer, self._ssl)
         if begun is None:
             return
         if begun.is_cancel:
             await self._cancel(begun.packet)
             return
-        packet = self._door.checked(begun.packet)
-        if self._seats >= self._limits.max_connections:
+        packet, user = self._door.checked(begun.packet)
+        if sum(each.logged_in for each in self._sessions) >= self._limits.max_connections:
             raise Rejected("53300", f"sorry, too many clients already: {self._limits.max_connections} are allowed")
-        self._seats += 1
-        try:
-            await self._session((reader, writer), Opening(packet, begun.rest))
-        finally:
-            self._seats -= 1
+        await asyncio.sleep(self._failures.patience(guest.address, user))
+        await self._session(reader, guest, user, Opening(packet, begun.rest))
 
-    async def _session(self, client: Pipe, begun: Opening) -> None:
+    async def _session(self, reader: asyncio.StreamReader, guest: Guest, user: str, begun: Opening) -> None:
         server = await self._server()
         server[1].write(begun.packet)
-        session = Session(client, server, self._rewriting, self._limits)
+        guest.session = session = Session((reader, guest.writer), server, self._rewriting, self._limits)
+        session.judged = partial(self._failures.note, guest.address, user)
         session.isolated = b"isolation" in begun.packet.lower()
         self._sessions.add(session)
         try:

@@ -45,6 +45,7 @@ _T = TypeVar("_T")
 _WATCHED_OF_CLIENT = b"QPBCSFX"
 _WATCHED_OF_SERVER = b"RSKZEN"
 _LINGER = 1.0
+_WRONG_PASSWORD = b"28P01"
 _SASL = (10).to_bytes(4, "big")
 _LONGEST_ANSWER_LOOKED_AT = 1 << 20
 _TURN = 128
@@ -90,11 +91,14 @@ class Session:
         self._leaving = False
         self._errands: set[asyncio.Future[None]] = set()
         self._holds: list[Callable[[], None]] = []
+        self._answered: list[Callable[[], None]] = []
         self.simple = False
         self.moment: tuple[str, dict[str, int]] = ("", {})
         self.isolated = False
         """Whether some transaction of it may be isolated from later commits; only the server knows of which that is so."""
         self.cancel_key = b""
+        self.judged: Callable[[bool], None] = lambda passed: None
+        """Called when the server has let the client in, or has found the password wrong."""
         self.activity = Activity(time.monotonic())
 
     async def run(self, rest: bytes = b"") -> None:
@@ -114,18 +118,34 @@ class Session:
             self._server_writer.close()
             await self._part(next((each for each in results if isinstance(each, wire.ProtocolViolation)), None))
 
+    @property
+    def logged_in(self) -> bool:
+        """Whether the server has let the client in."""
+        return bool(self.activity.status)
+
+    @property
+    def pid(self) -> int:
+        """The server's process that works for it; 0 before there is one."""
+        return int.from_bytes(self.cancel_key[:4], "big")
+
     def cancel_work(self) -> bool:
         """Stops the rewriter when it works for this session (the client then reads 57014); false when it does not."""
         return self._work is not None and self._work.cancel()
 
     def hold(self, release: Callable[[], None]) -> None:
-        """Call `release` once the server has answered all that the client has asked so far, or the session is over."""
+        """Call `release` once the server has answered all and no transaction is open, or the session is over."""
         self._holds.append(release)
 
-    def _let_go(self) -> None:
-        holds, self._holds = self._holds, []
-        for release in holds:
-            release()
+    def after_answer(self, action: Callable[[], None]) -> None:
+        """Call `action` once the server has answered all that the client has asked so far, or the session is over."""
+        self._answered.append(action)
+
+    def _let_go(self, transaction: bool = True) -> None:
+        due, self._answered = self._answered, []
+        if transaction:
+            due, self._holds = [*due, *self._holds], []
+        for action in due:
+            action()
 
     def end(self, sqlstate: str, text: str) -> None:
         """Ends the session from our side with a FATAL error."""
@@ -295,10 +315,12 @@ class Session:
         return b""
 
     def _ready(self, status: bytes) -> None:
+        if not self.logged_in:
+            self.judged(True)
         self.activity.ready(time.monotonic(), status)
         self._open.set()
         if not self.activity.busy:
-            self._let_go()
+            self._let_go(status == b"I")
         self._moved = self._moved and self.activity.busy
 
     def _status(self, body: bytes) -> None:
@@ -312,6 +334,8 @@ class Session:
             return ours.as_error(self._encoding)
         fields = wire.fields(piece.body)
         self._ended_by_server = self._ended_by_server or fields.get("V") in (b"FATAL", b"PANIC")
+        if not self.logged_in and fields.get("C") == _WRONG_PASSWORD:
+            self.judged(False)
         told = dict(fields)
         if self._rewriting.missing is not None:
             told = refusal.explained(told, self._rewriting.missing, self._encoding)

@@ -49,8 +49,8 @@ class Door:
     settings: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     defaults: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
 
-    def checked(self, packet: bytes) -> bytes:
-        """The StartupMessage to forward; raises `Rejected` for a user or database that is not served."""
+    def checked(self, packet: bytes) -> tuple[bytes, str]:
+        """The StartupMessage to forward, and its user; raises `Rejected` for a user or database that is not served."""
         if wire.code(packet) >> 16 != 3:
             raise Rejected("0A000", f"protocol version {wire.code(packet) >> 16} is not spoken here, only version 3")
         parameters = wire.startup_parameters(packet)
@@ -62,7 +62,7 @@ class Door:
             raise Rejected("3D000", f'database "{database}" is not served here, only "{self.database}"')
         if forbidden_at_start(parameters):
             raise Rejected("42501", "a session must not set how much memory a query takes")
-        return self._with_settings(packet, parameters)
+        return self._with_settings(packet, parameters), user
 
     def _with_settings(self, packet: bytes, parameters: dict[bytes, bytes]) -> bytes:
         if not self.settings and not self.defaults:

@@ -1,8 +1,9 @@
 """The rows that are loaded: one table a question and commit, shared by all who ask the same, within a budget.
 
-A table never changes, so whoever reads it reads one whole commit. It stays as long as a session that was given its name
-waits for an answer, and PostgreSQL itself keeps one from being dropped while a query reads it. Of the others, those of
-older commits go first, then those that were asked for longest ago.
+A table never changes, so whoever reads it reads one whole commit. It stays until the transaction of a session that was
+given its name ends, as PostgreSQL keeps one from being dropped as long. Of the others, those of older commits go first,
+then those that were asked for longest ago. A transaction holds no more than nobody holds: one alone up to half of the
+budget, two a third each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.calendar import Duration
@@ -40,7 +42,7 @@ Moment = dict[str, int]
 """The commit of each aggregation that a statement has begun to read, so that all its sources read the same."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Slice:
     """A table of loaded rows, or one being loaded."""
 
@@ -78,6 +80,7 @@ class Slices:
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
     _doomed: list[Slice] = field(default_factory=list[Slice])
     _evicting: asyncio.Task[None] | None = None
+    _held_by: WeakKeyDictionary[Session, set[Slice]] = field(default_factory=WeakKeyDictionary[Session, set[Slice]])
 
     async def query(
         self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values
@@ -113,16 +116,29 @@ class Slices:
         return numbers[-1] if numbers else await self._in_thread(lambda: self.loader.newest(name))
 
     async def _held(self, session: Session | None, key: Key) -> str:
-        """The table of a key; the session holds it until it has its answer."""
+        """The table of a key; it stays until the session's transaction ends. Raises QueryError beyond its share."""
+        held = set[Slice]() if session is None else self._held_by.setdefault(session, set())
+        if held and all(each.key != key for each in held):
+            self._check_share(held)
         found = self._known.pop(key, None)
         if found is None or (found.task.done() and not found.loaded):
             found = self._started(key)
         self._known[key] = found  # the last one in the order is the one used last
-        found.pins += 1
-        if session is not None:
-            session.hold(lambda: self._released(found))
+        if session is not None and found not in held:
+            held.add(found)
+            found.pins += 1
+            session.hold(lambda: self._released(held, found))
         await asyncio.shield(found.task)
         return found.table
+
+    def _check_share(self, held: set[Slice]) -> None:
+        pinned = [each for each in (*self._known.values(), *self._doomed) if each.pins]
+        tables, size = self.budget.tables - len(pinned), self.budget.bytes - sum(each.size for each in pinned)
+        if len(held) > tables or sum(each.size for each in held) > size:
+            raise QueryError(
+                f"this transaction holds {len(held)} loaded ranges, which is its share of what may be loaded",
+                hint="end the transaction, which lets go of them; `memory_mb` in [serve] bounds their size",
+            )
 
     def _started(self, key: Key) -> Slice:
         table = f"slice_{next(self._numbers)}"
@@ -139,7 +155,8 @@ class Slices:
         if self.over_budget() or self._stale():
             self._evict_soon()
 
-    def _released(self, held: Slice) -> None:
+    def _released(self, share: set[Slice], held: Slice) -> None:
+        share.discard(held)
         held.pins -= 1
         if not held.pins and (self.over_budget() or held in self._stale()):
             self._evict_soon()

@@ -10,6 +10,7 @@ statement_timeout = 300            # seconds
 row_limit = 1000000                # of one source of a query
 max_connections = 100
 memory_mb = 1024                   # of loaded rows
+query_mb = 2048                    # of all running queries; one may take half
 data = "tables/_rollup/_gateway"   # the private server's folder
 
 [serve.users]
@@ -41,8 +42,10 @@ _NUMBERS = {
     "row_limit": 1_000_000,
     "max_connections": 100,
     "memory_mb": 1024,
+    "query_mb": 2048,
 }
-_LOWEST = {**dict.fromkeys(_NUMBERS, 1), "port": 0, "memory_mb": 8}
+_LOWEST = {**dict.fromkeys(_NUMBERS, 1), "port": 0, "memory_mb": 8, "query_mb": 256}
+_IDLE_IN_TRANSACTION = 3600.0
 _TEXTS = ("host", "tls_cert", "tls_key", "data")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -61,6 +64,7 @@ class ServeOptions:
     row_limit: int = 1_000_000
     max_connections: int = 100
     memory_mb: int = 1024
+    query_mb: int = 2048
 
     @classmethod
     def of(cls, conf: Conf, *, passwords: bool = True) -> ServeOptions:
@@ -79,7 +83,11 @@ class ServeOptions:
     @property
     def limits(self) -> Limits:
         """What a session may use."""
-        return Limits(max_connections=self.max_connections, statement_timeout=float(self.statement_timeout))
+        return Limits(
+            max_connections=self.max_connections,
+            statement_timeout=float(self.statement_timeout),
+            idle_in_transaction_timeout=_IDLE_IN_TRANSACTION,
+        )
 
     @property
     def open_to_others(self) -> bool:

@@ -17,6 +17,7 @@ import psycopg2
 from psycopg2 import sql
 
 from rollup.core.errors import InUseError, StoreError
+from rollup.gateway.protocol.anteroom import WAITING
 from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.plan.aggregation import Aggregation
@@ -28,9 +29,11 @@ log = logging.getLogger(__name__)
 
 DATABASE = "rollup"
 OWNER = "rollup_owner"
-_SPARE = 16
-_SHARED, _OWN = 512 << 20, 1 << 30
-"""Address space of a process: of what all share, with the libraries, and of its own, whatever `work_mem` a client sets."""
+_SPARE = 16 + WAITING
+_SHARED = 512 << 20
+"""Address space of a process for what all share, with the libraries."""
+_TEMPORARY = 4 << 30
+"""Bytes in temporary files of all sessions; one may have a quarter, by its role."""
 
 _SETTINGS = {
     "fsync": "off",
@@ -57,7 +60,9 @@ class PrivateServer:
         self.kept = kept
         self.mail = options.data / "mail"
         connections = {"max_connections": str(options.max_connections + _SPARE)}
-        self.server = PgServer(options.data, settings=_SETTINGS | connections, memory=_SHARED + _OWN)
+        self.server = PgServer(
+            options.data, settings=_SETTINGS | connections, memory=_SHARED + (options.query_mb << 19)
+        )
 
     @property
     def dsn(self) -> str:
@@ -68,6 +73,26 @@ class PrivateServer:
     def running(self) -> bool:
         """Whether its process is alive."""
         return self.server.pid is not None
+
+    def greediest(self) -> int | None:
+        """The process whose query takes most, when all queries together take more memory or disk than they may."""
+        for taken, most in ((self.server.memory(), self.options.query_mb << 20), (self.server.temporary(), _TEMPORARY)):
+            if sum(taken.values()) > most:
+                return self._leader(max(taken, key=taken.__getitem__))
+        return None
+
+    def _leader(self, pid: int) -> int:
+        """The process of the session that a process works for: one of several at a query is no session of its own."""
+        connection = psycopg2.connect(self.dsn)
+        try:
+            with connection, connection.cursor() as cursor:
+                cursor.execute(
+                    "select leader_pid from pg_stat_activity where pid = %s and leader_pid is not null", (pid,)
+                )
+                found = cursor.fetchone()
+        finally:
+            connection.close()
+        return int(found[0]) if found else pid
 
     def start(self) -> None:
         """Start and set up. Data that a crash of the machine has left unreadable is made anew. Raises StoreError."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
+import psycopg2
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -42,7 +43,7 @@ from rollup.stores.sql.options import StoreOptions
 
 log = logging.getLogger(__name__)
 
-_WATCH = 0.25
+_WATCH = 0.1
 
 
 class Endpoint(Protocol):
@@ -154,7 +155,7 @@ class DeltaEndpoint:
         asked = request(payload)
         token = str(uuid.UUID(asked["token"]))
         reply = await self._reply(session, asked)
-        session.hold(lambda: self.mail.clear(token))
+        session.after_answer(lambda: self.mail.clear(token))
         self.mail.send(token, json.dumps(reply).encode())
 
     async def _reply(self, session: Session, asked: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -178,10 +179,12 @@ class DeltaEndpoint:
             log.info("nothing to warm up: %s", problem)
 
     async def _guarding(self) -> None:
-        """Starts the private server again when its process has gone."""
+        """Starts the private server again when its process has gone, and ends the query that takes most of too much."""
         while True:
             await asyncio.sleep(_WATCH)
             if self.private.running:
+                with contextlib.suppress(psycopg2.Error, OSError):  # it may go at any moment
+                    await self._end_greediest(await asyncio.to_thread(self.private.greediest))
                 continue
             log.warning("the private server has gone; it is started again")
             try:
@@ -190,6 +193,15 @@ class DeltaEndpoint:
             except (StoreError, OSError, ValueError) as problem:
                 log.error("the private server does not start: %s", problem)
                 await asyncio.sleep(1)
+
+    async def _end_greediest(self, pid: int | None) -> None:
+        assert self._gateway is not None
+        if pid is not None and self._gateway.end(
+            pid,
+            "53200",
+            "terminating connection because all queries together take too much memory or disk, this one most",
+        ):
+            log.warning("queries take more than they may: the session that takes most (process %d) is ended", pid)
 
 
 class PostgresEndpoint:

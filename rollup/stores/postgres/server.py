@@ -9,10 +9,13 @@ installed on the machine and no user is made. PostgreSQL refuses to run as root,
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import importlib.util
 import os
 import pwd
+import re
+import resource
 import secrets
 import shutil
 import signal
@@ -36,6 +39,7 @@ _SETTINGS = {
     "max_connections": "100",
     "logging_collector": "off",
 }
+_TEMPORARY = re.compile(r"pgsql_tmp([0-9]+)")
 
 
 def free_port() -> int:
@@ -113,6 +117,22 @@ class PgServer:
     def pid(self) -> int | None:
         """The server's process id while it runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def memory(self) -> dict[int, int]:
+        """The bytes that each of its processes has for itself, by process id; empty where the system does not tell."""
+        return {} if self.pid is None else {child: _own_memory(child) for child in _children(self.pid)}
+
+    def temporary(self) -> dict[int, int]:
+        """The bytes in temporary files of each of its processes."""
+        found: dict[int, int] = {}
+        for file in (self.data / "base" / "pgsql_tmp").glob("pgsql_tmp*"):
+            owner = _TEMPORARY.match(file.name)
+            pid = int(owner[1]) if owner else 0
+            with contextlib.suppress(OSError):
+                files = [file, *file.glob("*")]
+                size = sum(each.stat().st_size for each in files if each.is_file())
+                found[pid] = found.get(pid, 0) + size
+        return found
 
     def start(self) -> Self:
         """Start the server and wait until it answers, 1-2 s the first time. Starting a running one does nothing.
@@ -314,6 +334,15 @@ def _children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
+
+
+def _own_memory(pid: int) -> int:
+    """Resident bytes that a process shares with no other; 0 for one that has ended."""
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * resource.getpagesize()
 
 
 def _command_line(pid: int) -> str:
