@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from rollup.conf import load
+from rollup.hosts.spark.watching.deadline import PATIENCE, ended_in_time
 
 
 def run(
@@ -23,6 +24,9 @@ def run(
         bool,
         typer.Option("--json-logs", help="Write logs and warnings as JSON, one object a line, on standard output."),
     ] = False,
+    patience: Annotated[
+        float, typer.Option(min=0.1, help="Seconds after Ctrl-C or SIGTERM in which the batch in progress may end.")
+    ] = PATIENCE,
     takeover: Annotated[
         float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")
     ] = 10.0,
@@ -53,7 +57,7 @@ def run(
     )
     reporter.warn(f"warning: {said}" for said in program.notices)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
-    with coming(found, once) as spark:  # while Java starts, Python loads the rest
+    with ended_in_time(patience), coming(found, once) as spark:  # while Java starts, Python loads the rest
         import pandas  # noqa: F401  # pyspark loads it for every frame of a batch
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException

@@ -8,16 +8,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from rollup.core.columns import ColumnEngine
-from tests.job.jobs import Job, answers
+from tests.job.jobs import ROOT, Job, answers
+from tests.job.stuck_child import HOWS
 
 APP = """define stream S (k string, n long, ts long);
 define aggregation A from S select k, count() as events group by k aggregate by ts every sec, min;
@@ -69,6 +72,76 @@ def test_an_interrupt_in_a_query_is_one_and_no_error_of_what_was_asked(ask: Call
     with pytest.raises(KeyboardInterrupt):
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         ask(engine, endless)
+
+
+def ended_in_time(found: Job, process: subprocess.Popen[str], stuck: Path, patience: float) -> str:
+    """Wait until a job is stuck and send it a signal; what it said. It and all that it started has ended in time."""
+    try:
+        until = time.monotonic() + 120
+        while not stuck.exists():
+            assert process.poll() is None and time.monotonic() < until, process.communicate()
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=patience + 10)
+        while processes(process.pid):
+            assert time.monotonic() - began < patience + 5, "what it started ends with it"
+            time.sleep(0.05)
+        assert "Traceback" not in said, said
+        return said
+    finally:
+        process.kill()
+
+
+STATEMENTS = """define stream T (k string, c long);
+from S select k, count() as c group by k insert into T;
+"""
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_process_that_is_told_to_end_and_is_stuck_is_ended(how: str) -> None:
+    """Also where no other Python runs meanwhile, and so no handler of a signal does."""
+    work = f"with ended_in_time(1):\n    signal.signal(15, lambda *_: None)\n    print('stuck', flush=True)\n    HOWS['{how}']()"
+    text = f"import signal\nfrom rollup.hosts.spark.watching.deadline import ended_in_time\nfrom tests.job.stuck_child import HOWS\n{work}"
+    with subprocess.Popen(
+        [sys.executable, "-c", text], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "stuck\n"
+        began = time.monotonic()
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL and 0.9 < time.monotonic() - began < 10
+    assert "did not end within 1 s of the signal" in said
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize(
+    "point", ["batch.begin", "statements.begin", "commit.open", "commit.record", "statements.sink"]
+)
+def test_wherever_a_job_is_stuck_a_signal_ends_it_and_the_next_start_does_it_all(
+    tmp_path: Path, point: str, how: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"k": "a", "n": 1, "ts": 1600000000000}\n')
+    real = Job(
+        tmp_path, {"kind": "json", "path": str(tmp_path / "in")}, app=APP + STATEMENTS, streams=("S",),
+        more=f'[sinks.T]\nkind = "files"\npath = "{tmp_path / "out"}"\n',
+    )  # fmt: skip
+    command = [sys.executable, "-m", "tests.job.stuck_child", point, how, str(real.path), "--once", "--patience", "2"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    said = ended_in_time(real, process, real.path.with_name("stuck"), 2)
+    assert "did not end within 2 s of the signal" in said
+    code, said = real.finish("--once", "--takeover", "1")
+    assert code == 0, said
+    assert sum(row[0] for row in answers(real.conf, "events", "minutes", "A")) == 1
+    assert [row["c"] for row in pq.read_table(tmp_path / "out").to_pylist()] == [1]
 
 
 @pytest.mark.slow
