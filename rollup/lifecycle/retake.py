@@ -7,7 +7,6 @@ with the same mark; then the request goes. One that is found there was interrupt
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.ipc
 
+from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.marks import arrivals
-from rollup.checkpoint.records import write_durably
+from rollup.checkpoint.records import RecordFolder, write_durably
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
@@ -38,6 +37,7 @@ from rollup.stores.registry import open_store
 
 _QUERY = "retaken"
 _FOLDER = "_retake"
+_LOST = "bring the file back; without it nobody knows which of its records were taken in already"
 _TIMES = "the time"
 """How reasons begin that are of an event, not of its record: such a letter has the attributes, by their own names."""
 
@@ -198,21 +198,20 @@ class Retake:
         aside = self._home.with_name(f"{_FOLDER}-{os.getpid()}")
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(parents=True)
-        for name, table in (("events", events), ("gone", gone), ("added", added)):
-            content = pa.BufferOutputStream()
-            with pa.ipc.new_file(content, table.schema) as writer:
-                writer.write_table(table)
-            write_durably(aside / name, content.getvalue().to_pybytes())
-        said = {"stream": stream, "number": time.time_ns() // 1_000_000}
-        write_durably(aside / "said", json.dumps(said).encode())
+        records, tables = RecordFolder(aside, _LOST), {"events": events, "gone": gone, "added": added}
+        files = {name: records.write_rows(f"{name}-0.arrow", table) for name, table in tables.items()}
+        said = {"stream": stream, "number": time.time_ns() // 1_000_000, "files": files}
+        write_durably(aside / "said", sealed(said))
         aside.rename(self._home)
 
     def _read(self) -> tuple[pa.Table, pa.Table, pa.Table, dict[str, Any]]:
         try:
-            events, gone, added = (pa.ipc.open_file((self._home / name).read_bytes()).read_all() for name in ("events", "gone", "added"))  # fmt: skip
-            return events, gone, added, json.loads((self._home / "said").read_text())
+            said = unsealed((self._home / "said").read_bytes(), ("stream", "number", "files"))
         except (OSError, ValueError) as problem:
-            raise StoreError(f"the request in {self._home} cannot be read: {problem}") from None
+            raise StoreError(f"the request in {self._home} cannot be read: {problem}", hint=_LOST) from None
+        records = RecordFolder(self._home, _LOST)
+        events, gone, added = (records.read_rows(said["files"][name]) for name in ("events", "gone", "added"))
+        return events, gone, added, said
 
 
 _PLACED = (("__arrival", pa.int64()), ("__received", pa.int64()))

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rollup.core.errors import StoreError
 from rollup.lifecycle.retake import Retake
 from rollup.stores.dead_letters import DeadLetters
 from tests.job.jobs import Job, answers
@@ -107,6 +108,30 @@ def test_killed_anywhere_it_takes_each_record_once(job: Job, where: str, monkeyp
     said = retaken(job)
     assert said[0] == "S: 2 records were taken in again (begun before, and now done to its end)"
     check(job)
+
+
+def test_a_request_in_which_one_bit_is_another_is_refused_and_takes_nothing(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend(job)
+
+    def stop(name: str) -> None:
+        if name == "retake.request":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("rollup.lifecycle.retake.point", stop)
+    with pytest.raises(KeyboardInterrupt):
+        retaken(job)
+    home, before = job.conf.tables / "_rollup" / "_retake", answers(job.conf, "k, s, n", "minutes", "A")
+    for file in home.iterdir():
+        whole = file.read_bytes()
+        for at in range(0, len(whole), max(1, len(whole) // 12)):
+            file.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << at % 8]) + whole[at + 1 :])
+            with pytest.raises(StoreError, match=r"cannot be read") as caught:
+                retaken(job)
+            assert str(home) in str(caught.value) and "bring the file back" in str(caught.value.hint)
+        file.write_bytes(whole)
+    assert answers(job.conf, "k, s, n", "minutes", "A") == before
 
 
 def test_a_file_that_was_dead_as_a_whole_is_read_again(tmp_path: Path) -> None:
