@@ -42,7 +42,8 @@ class FileSink:
         note = self._note(line)
         try:
             found = unsealed(note.read_bytes(), ["rows", "digest"])
-            known = Held(int(found["rows"]), int(found["digest"]))
+            digest = found["digest"]  # null where nobody knew it
+            known = Held(int(found["rows"]), None if digest is None else int(digest))
         except FileNotFoundError:
             known = Held(0)
         except (OSError, ValueError, TypeError, KeyError) as problem:

@@ -137,6 +137,20 @@ def test_a_folder_has_a_file_a_commit(tmp_path: Path) -> None:
     assert [pq.read_table(file).to_pylist() for file in files] == [ONE.to_pylist(), TWO.to_pylist()]
 
 
+@pytest.mark.parametrize("kind", ["delta", "files", "database"])
+def test_rows_whose_sum_nobody_knows_are_counted_from_batch_to_batch(tmp_path: Path, kind: str) -> None:
+    """As those of streams that no statement gives, and what follows a file that was written right before a kill."""
+    url = f"sqlite:///{tmp_path / 'out.db'}"
+    made: Sink = {
+        "delta": lambda: DeltaSink({"path": str(tmp_path / "t"), "name": "S"}),
+        "files": lambda: FileSink({"path": str(tmp_path / "t"), "name": "S"}),
+        "database": lambda: SqlSink({"url": url, "table": "t", "name": "S"}),
+    }[kind]()
+    for count, rows in enumerate((ONE, TWO, ONE), start=1):
+        made.write(rows, "id", Held(count, None))
+        assert made.held("id") == Held(count, None)
+
+
 @pytest.mark.parametrize("where", ["a file", "a file/below it", "nothing may be made here", "n" * 300])
 @pytest.mark.parametrize("kind", ["delta", "files", "postgres"])
 def test_a_place_that_takes_no_rows_is_named_with_what_becomes_of_them(tmp_path: Path, kind: str, where: str) -> None:
