@@ -75,6 +75,20 @@ class Remainder(Expression, exp.Func):
     arg_types = {"this": True, "expression": True}
 
 
+class Rewritten(Expression, exp.Func):
+    """A time that is written by the pattern `source`, written by `target`; null of a text that is no such time.
+
+    Only DuckDB reads the patterns.
+    """
+
+    arg_types = {"this": True, "target": True, "source": True}
+
+
+def _duckdb_rewritten(self: Generator, node: Rewritten) -> str:
+    source, target = self.sql(node, "source"), self.sql(node, "target")
+    return f"STRFTIME(TRY_STRPTIME({self.sql(node, 'this')}, {source}), {target})"
+
+
 class PeriodJoin(exp.Join):
     """Rows with the periods that they lie in, `this`; `start` and `end` are the two comparisons.
 
@@ -257,6 +271,7 @@ def _duckdb() -> type[Dialect]:
                 Quotient: _wide_quotient,
                 Remainder: _remainder,
                 PeriodJoin: _duckdb_period_join,
+                Rewritten: _duckdb_rewritten,
                 exp.Initcap: _duckdb_initcap,
             }
 
@@ -343,7 +358,7 @@ def computable(tree: exp.Expr, dialect: str) -> bool:
     """
     if dialect == "duckdb":
         return True
-    if any(node.name.lower().startswith(SKETCH) for node in tree.find_all(exp.Anonymous)):
+    if tree.find(Rewritten) or any(node.name.lower().startswith(SKETCH) for node in tree.find_all(exp.Anonymous)):
         return False
     return dialect != "postgres" or tree.find(Remainder) is None
 

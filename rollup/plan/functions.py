@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rollup.core.dialects import Checked, widened
+from rollup.core.dialects import Checked, Rewritten, widened
 from rollup.core.errors import PlanError
 from rollup.plan.likeness import function_hint
+from rollup.plan.time_patterns import letters
 from rollup.plan.types import Type, parse_type
 
 Arguments = Sequence["Bound"]
@@ -111,6 +112,17 @@ def _abs(arguments: Arguments) -> Bound:
     return Bound(Checked(this=exp.Abs(this=widened(argument.sql, to)), to=to), argument.type)
 
 
+def _date_format(arguments: Arguments) -> Bound:
+    """`time:dateFormat(x, target, source)`: a time as a text, written by another pattern."""
+    _text("time:dateFormat", arguments[0])
+    patterns = [argument.sql for argument in arguments[1:]]
+    if not all(isinstance(each, exp.Literal) and each.is_string for each in patterns):
+        hint = "time:dateFormat(x, 'yyyy-MM-dd HH:mm:ss', 'dd.MM.yyyy HH:mm')"
+        raise PlanError("the patterns of time:dateFormat are texts", hint=hint)
+    target, source = (exp.Literal.string(letters(each.name)) for each in patterns)
+    return Bound(Rewritten(this=arguments[0].sql, target=target, source=source), Type.STRING)
+
+
 def _if(arguments: Arguments) -> Bound:
     condition, yes, no = arguments
     _typed("bool")("the condition of ifThenElse", condition)
@@ -176,6 +188,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "str:lower": Function(1, 1, _call("LOWER", Type.STRING, _text)),
     "str:upper": Function(1, 1, _call("UPPER", Type.STRING, _text)),
     "str:trim": Function(1, 1, _call("TRIM", Type.STRING, _text)),
+    "str:replace": Function(3, 3, _call("REPLACE", Type.STRING, _text)),
+    "time:dateFormat": Function(3, 3, _date_format),
     "str:length": Function(1, 1, _length),
     "str:concat": Function(1, None, _call("CONCAT", Type.STRING, lambda name, argument: None)),
 }

@@ -394,7 +394,7 @@ def test_functions_of_numbers_have_an_answer_for_every_number(call: str, least: 
 
 
 ALIKE = """math:power(d, 0.5)|math:power(d, -1)|math:sqrt(d)|math:ln(d)|math:exp(d)|math:ceil(d)|math:floor(d)|math:abs(i)
-math:abs(l)|-i|i * i|l * l|i % 0|d / 0.0|maximum(i, 2)|minimum(l, 3L)|str:concat(k, i)|str:length(k)|str:upper(k)
+math:abs(l)|-i|i * i|l * l|i % 0|d / 0.0|maximum(i, 2)|minimum(l, 3L)|str:concat(k, i)|str:replace(k, 'b', 'cc')|str:replace(k, '', 'z')|str:length(k)|str:upper(k)
 coalesce(i, 1)|default(k, 'x')|ifThenElse(i > 0, d, 0.0)|instanceOfFloat(f)|instanceOfString(k)|instanceOfLong(i)
 f + d|i + f|convert(i, 'long')|convert(k, 'bool')|i is null|not (i > 0)|k == 'ab' or i > 0"""
 

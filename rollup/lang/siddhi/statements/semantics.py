@@ -212,6 +212,7 @@ FUNCTIONS: Mapping[str, Scalar] = {
     "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1, "text"),
     "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1, "text"),
     "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1, "text"),
+    "str:replace": Scalar(Operator("replace", "({0}.replace({1}, {2}) if {1} else {0})"), STRING, 3, 3, "text"),
     "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1, "text"),
     "str:concat": Scalar(
         Operator("concat", lambda *parts: "".join(_CONVERT["string"](p) for p in parts)), STRING, 1, None
