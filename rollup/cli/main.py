@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import demo, doctor, inspect, query, run, say_interrupted, serve, ui
+from rollup.cli import demo, doctor, init, inspect, query, run, say_interrupted, serve, ui
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
@@ -52,6 +52,8 @@ def main(
         gc.enable()
 
 
+cli.command("init")(init.init)
+cli.command("describe")(init.describe)
 cli.command("run")(run.run)
 cli.command("plan")(inspect.plan)
 cli.command("ddl")(inspect.ddl)

@@ -49,6 +49,13 @@ def siddhi_grammar() -> Lark:
     return Lark(text, parser="lalr", start=["app", "on_demand"], propagate_positions=True, cache=_tables(text))
 
 
+@cache
+def keywords() -> frozenset[str]:
+    """The words that stand in backticks where they are names, in lower case."""
+    values = (str(terminal.pattern.value) for terminal in siddhi_grammar().terminals)
+    return frozenset(value.lower() for value in values if value.isidentifier())
+
+
 def _tables(grammar: str) -> str | bool:
     """The file of a grammar's parse tables, which take longer to make than most texts to read; False for none."""
     folder = cache_root() / "grammars"

@@ -115,10 +115,13 @@ class Delimited:
         with engine.tables({"csv_rows": placed}):
             return *read("csv_rows"), broken
 
-    def records(self, columns: Sequence[str]) -> tuple[pa.Table, pa.Table]:
-        """The records, their fields as texts by the names given, and the lines that are none, as `load` returns them."""
+    def records(self, columns: Sequence[str], most: int | None = None) -> tuple[pa.Table, pa.Table]:
+        """The records, their fields as texts by the names given, and the lines that are none, as `load` returns them.
+
+        With `most`, those of the beginning that holds so many lines.
+        """
         rows, broken = list[list[str | None]](), list[dict[str, object]]()
-        for line, raw, fields in self._parsed(skip=self.header):
+        for line, raw, fields in self._parsed(self.header, most):
             if isinstance(fields, str):
                 broken.append({"line": line, "reason": fields, "raw": raw})
             elif len(fields) != len(columns):

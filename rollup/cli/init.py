@@ -1,0 +1,286 @@
+"""`rollup describe` and `rollup init`: what data holds, and an app and a configuration for it that run as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rollup.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rollup.sources.looking import Column, Seen, Time
+
+_DATA = Annotated[Path, typer.Argument(help="A CSV, JSON or Parquet file, a folder of them, or a Delta table.")]
+_MOST_KEYS, _MOST_MEASURES = 2, 4
+_MINUTE, _DAY = 60_000, 86_400_000
+_STORED = "yyyy-MM-dd HH:mm:ss.SSS"
+_TO_MS = {"seconds": "{} * 1000L", "microseconds": "{} / 1000L", "nanoseconds": "{} / 1000000L"}
+
+
+def describe(data: _DATA) -> None:
+    """Say what data holds: columns, types, the time with its unit and zone, keys, disorder, separators."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from rollup.sources.looking import look
+
+    seen = look(data)
+    print(f"{data}: {seen.kind}, {seen.records:,} records looked at{_options(seen)}")
+    table = Table("column", "type", "no value", "different", "for example", "")
+    for each in seen.columns:
+        remarks = "; ".join([*_of_time(seen.time, each.name), *each.remarks])
+        table.add_row(
+            _shown(each.name),
+            each.type,
+            str(each.nulls),
+            str(each.distinct),
+            ", ".join(map(_shown, each.examples)),
+            remarks,
+        )
+    Console(markup=False, highlight=False).print(table)
+    for line in (*_about_time(seen), *seen.remarks):
+        print(line)
+
+
+def init(
+    data: _DATA,
+    into: Annotated[Path, typer.Option(help="The folder for the app and the configuration.")] = Path(),
+    name: Annotated[str, typer.Option(help="The name of the stream; that of the data without it.")] = "",
+    zone: Annotated[str, typer.Option(help="The zone of your days, as Europe/Berlin.")] = "",
+) -> None:
+    """Write an app and a configuration for data, with a reason for each choice. Nothing that exists is overwritten."""
+    from rollup.conf import load
+    from rollup.sources.looking import look
+
+    seen = look(data)
+    if seen.time is None:
+        kinds = ", ".join(f"{_shown(each.name)} {each.type}" for each in seen.columns)
+        hint = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
+        raise ConfigError(f"no column of {data} says when an event was", hint=hint)
+    draft = _Draft(seen, seen.time, _word(name or data.name.partition(".")[0]), zone)
+    app, conf = into / f"{draft.name.lower()}.siddhi", into / f"{draft.name.lower()}.toml"
+    for file in (app, conf):
+        if file.exists():
+            raise ConfigError(f"{file} exists", hint="another --name or --into")
+    if "glob" not in seen.options and into.resolve().is_relative_to(data.resolve()):
+        raise ConfigError(f"the tables would stand among the data in {data}", hint="another folder by --into")
+    into.mkdir(parents=True, exist_ok=True)
+    app.write_text("\n".join(draft.app()) + "\n")
+    conf.write_text("\n".join(draft.conf(into)) + "\n")
+    load(conf).program()
+    print(f"wrote {app} and {conf}; read them, then")
+    print(f"  rollup run {conf} --once")
+    print(f'  rollup query {conf} "{draft.question()}"')
+
+
+class _Draft:
+    """The texts for data whose time is known: which columns are keys, which are added up, and why."""
+
+    def __init__(self, seen: Seen, time: Time, name: str, zone: str) -> None:
+        self.seen, self.time, self.name, self.zone = seen, time, name, zone
+        self.names = _attributes([each.name for each in seen.columns])
+        mine = {time.column, time.clock}
+        rest = [each for each in seen.columns if each.name not in mine]
+        texts = [each for each in rest if each.type in ("string", "bool") and each.distinct > 1]
+        known = sorted((each for each in texts if each.distinct <= max(2, seen.records // 2)), key=lambda e: e.distinct)
+        self.keys, self.more = known[:_MOST_KEYS], known[_MOST_KEYS:]
+        numbers = [each for each in rest if each.type in ("long", "double") and not _is_id(each.name)]
+        self.measures, self.left = numbers[:_MOST_MEASURES], numbers[_MOST_MEASURES:]
+        ids = [each for each in rest if each.type == "long" and _is_id(each.name)]
+        self.counted = next((each for each in (*texts, *ids) if each not in known), None)
+        self.derived = bool(time.unit in _TO_MS or time.pattern or any(each.decimal_comma for each in self.measures))
+
+    @property
+    def source(self) -> str:
+        """The stream that the source feeds."""
+        return f"{self.name}Raw" if self.derived else self.name
+
+    def app(self) -> Iterator[str]:
+        yield f"-- {self.seen.records:,} records were looked at; each line below says why it is as it is."
+        listed = ", ".join(f"{self.names[each.name]} {self._type(each)}" for each in self.seen.columns)
+        yield f"define stream {self.source} ({listed});"
+        yield ""
+        if self.derived:
+            yield from self._derivation()
+        yield from (f"-- {line}" for line in _about_time(self.seen))
+        if not self.keys:
+            yield "-- No column has few enough different values to be a key: all events are one group."
+        else:
+            yield f"-- Keys: {', '.join(f'{_shown(e.name)} ({e.distinct} different values)' for e in self.keys)}."
+        for word, columns in (("could be keys, too", self.more), ("could be added up, too", self.left)):
+            if columns:
+                yield f"-- {', '.join(_shown(each.name) for each in columns)} {word}."
+        if self.time.disorder:
+            yield "-- Events come out of order: each counts in its own bucket, also in one that is stored."
+            yield "@OutOfOrder('correct')"
+        yield f"define aggregation {self.name}Agg from {self.name}"
+        yield f"select {', '.join(self._selected())}"
+        if self.keys:
+            yield f"group by {', '.join(self.names[each.name] for each in self.keys)}"
+        yield f"aggregate by {self.names[self.time.column]} every {self._levels()};"
+
+    def _type(self, column: Column) -> str:
+        text = column.decimal_comma or (column.name == self.time.column and self.time.unit is None)
+        instants = text and column.name == self.time.column and self.seen.kind in ("parquet", "delta")
+        return "long" if instants and self._is_instant() else "string" if text else str(column.type)
+
+    def _is_instant(self) -> bool:
+        """Whether the file itself has the time as a time, which is read as milliseconds."""
+        return self.time.pattern is None and not self.time.texts
+
+    def _derivation(self) -> Iterator[str]:
+        shown = list[str]()
+        for each in self.seen.columns:
+            name = self.names[each.name]
+            if each.name == self.time.column and self.time.unit in _TO_MS:
+                yield f"-- {_shown(each.name)} is in {self.time.unit}; times are milliseconds."
+                shown.append(f"{_TO_MS[self.time.unit].format(name)} as {name}")
+            elif each.name == self.time.column and self.time.pattern:
+                text = f"str:concat({name}, ' ', {self.names[self.time.clock]})" if self.time.clock else name
+                yield f"-- {_shown(each.name)} is written as {self.time.pattern}."
+                if self.time.doubtful:
+                    yield f"-- CHECK THIS: {self.time.doubtful}."
+                pattern = self.time.pattern.replace("'", "\\'")
+                shown.append(f"time:dateFormat({text}, '{_STORED}', \"{self.time.pattern}\") as {name}" if "'" in pattern
+                             else f"time:dateFormat({text}, '{_STORED}', '{pattern}') as {name}")  # fmt: skip
+            elif each.decimal_comma and each in self.measures:
+                yield f"-- {_shown(each.name)} has a decimal comma."
+                dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
+                shown.append(f"convert({dots}, 'double') as {name}")
+            elif each in (*self.keys, *self.measures, self.counted):
+                shown.append(name)
+        yield f"from {self.source} select {', '.join(shown)} insert into {self.name};"
+        yield ""
+
+    def _selected(self) -> Iterator[str]:
+        yield from (self.names[each.name] for each in self.keys)
+        yield "count() as events"
+        for each in self.measures:
+            name, bare = self.names[each.name], self.names[each.name].strip("`")
+            yield from (f"{f}({name}) as {f}_{bare}" for f in ("sum", "avg", "min", "max"))
+        if self.counted is not None:
+            bare = self.names[self.counted.name]
+            yield f"distinctCount({bare}) as different_{bare.strip('`')}"
+
+    def _levels(self) -> str:
+        if all(at % _DAY == 0 for at in self.time.instants):
+            return "day ... year"
+        return "min ... year" if all(at % _MINUTE == 0 for at in self.time.instants) else "sec ... year"
+
+    def conf(self, into: Path) -> Iterator[str]:
+        yield f'app = "{self.name.lower()}.siddhi"'
+        yield f'checkpoint = "{self.name.lower()}-state"'
+        if self.zone:
+            yield f"zone = {_toml(self.zone)}"
+        elif self.time.offsets:
+            yield '# zone = "Europe/Berlin"   # times have offsets; a zone cuts all days alike'
+        else:
+            yield '# zone = "Europe/Berlin"   # the zone of your days; times without an offset are UTC now'
+        yield ""
+        yield f"[sources.{self.source}]"
+        yield f'kind = "{self.seen.kind}"'
+        yield f"path = {_toml(os.path.relpath(self.seen.place.resolve(), into.resolve()))}"
+        yield from (f"{key} = {_toml(value)}" for key, value in self.seen.options.items())
+        renamed = {
+            self.names[each.name].strip("`"): each.name
+            for each in self.seen.columns
+            if self.names[each.name].strip("`") != each.name and self.seen.options.get("header", True)
+        }
+        if renamed:
+            pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in renamed.items())
+            yield f"columns = {{ {pairs} }}"
+        absent = [
+            self.names[each.name].strip("`") for each in self.seen.columns if self.seen.kind == "json" and each.nulls
+        ]
+        if absent:
+            yield f"optional = {_toml(absent)}   # not every record has them"
+        yield ""
+        yield "[store]"
+        yield 'kind = "delta"'
+        yield f'path = "{self.name.lower()}-tables"'
+        if max(self.time.instants) > datetime.now(UTC).timestamp() * 1000 + _DAY:
+            yield ""
+            yield "[late]"
+            yield 'ahead = "any"   # some events are more than a day ahead of now'
+
+    def question(self) -> str:
+        """A first question over all that was seen."""
+        first, last = (datetime.fromtimestamp(at(self.time.instants) / 1000, UTC) for at in (min, max))
+        within = f"'{first:%Y}'" if first.year == last.year else f"'{first:%Y}-01-01', '{last.year + 1}-01-01'"
+        return f"from {self.name}Agg within {within} per 'months'"
+
+
+def _of_time(time: Time | None, name: str) -> list[str]:
+    if time is None or name not in (time.column, time.clock):
+        return []
+    if name == time.clock:
+        return ["the time of the day"]
+    how = (
+        f"in {time.unit}" if time.unit else f"as {time.pattern}" if time.pattern else "ISO" if time.texts else "a time"
+    )
+    return [f"the time, {how}"]
+
+
+def _about_time(seen: Seen) -> Iterator[str]:
+    time = seen.time
+    if time is None:
+        yield "No column says when an event was."
+        return
+    first, last = (datetime.fromtimestamp(at(time.instants) / 1000, UTC) for at in (min, max))
+    zoned = "with offsets" if time.offsets else "" if time.unit or not time.texts else "without offsets"
+    yield (
+        f"Time: {_shown(time.column)}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC {zoned}".rstrip() + "."
+    )
+    if time.doubtful:
+        yield f"{time.doubtful}: the first was taken."
+    yield f"Disorder: at most {time.disorder / 1000:,.3f} seconds." if time.disorder else "Events come in order."
+
+
+def _options(seen: Seen) -> str:
+    said = ", ".join(f"{key} {value!r}" for key, value in seen.options.items())
+    return f" ({said})" if said else ""
+
+
+def _shown(text: str) -> str:
+    """A name or value of the data on one line, without anything a terminal would act on."""
+    plain = "".join(c if c.isprintable() else "�" for c in text)
+    return plain if len(plain) <= 40 else plain[:39] + "…"
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _word(text: str) -> str:
+    word = re.sub(r"\W+", " ", text, flags=re.ASCII).title().replace(" ", "")
+    return word if word and not word[0].isdigit() else f"Data{word}"
+
+
+def _is_id(name: str) -> bool:
+    return (
+        re.search(r"(^|[^a-z])(id|nr|no|code|key|zip|plz)$", re.sub(r"([a-z])([A-Z])", r"\1_\2", name).lower())
+        is not None
+    )
+
+
+def _attributes(columns: list[str]) -> dict[str, str]:
+    """A name of an attribute for each column, different from all others in any case; keywords in backticks."""
+    from rollup.lang.siddhi.apps import keywords
+
+    found, taken = dict[str, str](), set[str]()
+    for name in columns:
+        word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "column"
+        word = f"c_{word}" if word[0].isdigit() or word.startswith("AGG_") else word
+        base, number = word, 2
+        while word.lower() in taken:
+            word, number = f"{base}_{number}", number + 1
+        taken.add(word.lower())
+        found[name] = f"`{word}`" if word.lower() in keywords() else word
+    return found

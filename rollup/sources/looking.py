@@ -1,0 +1,401 @@
+"""A look at data that nobody has described: what its columns are, which one is the time, how far out of order it is.
+
+Some thousand records from the beginning of the oldest files are looked at, as values and not as a schema: a column is a number if
+all its values are read as one by the rules of `rollup.plan.reading`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from rollup.core.calendar import parse_timestamp
+from rollup.core.errors import ConfigError, RollupError
+from rollup.plan.reading import Unreadable, read
+from rollup.plan.time_patterns import letters
+from rollup.plan.types import Type
+from rollup.sources.content.delimited import Delimited
+from rollup.sources.content.lines import lines
+
+Values = Sequence[Any]
+MOST = 10_000
+"""Records that are looked at."""
+_FILES = 20
+_ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".tsv", ".psv"), "json": (".json", ".jsonl", ".ndjson")}
+_PACKED = (".gz", ".bz2", ".zst", ".lz4")
+_NULLS = ("NA", "N/A", "NULL", "null", "None", "\\N", "-", "nan", "NaN", "#N/A")
+_COMMA = re.compile(r"-?\d{1,3}(?:\.\d{3})+(?:,\d+)?|-?\d+,\d+|-?\d+")
+_LEADING_ZERO = re.compile(r"0\d+")
+_TIME_NAME = re.compile(r"time|date|stamp|^ts$|_ts$|_at$|^at$|when|epoch|^day$|zeit|datum|fecha|heure", re.IGNORECASE)
+_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?")
+_EPOCHS = (("seconds", 1e8, 5e9, 1000.0), ("milliseconds", 1e11, 5e12, 1.0), ("microseconds", 1e14, 5e15, 1e-3),
+           ("nanoseconds", 1e17, 9e18, 1e-6))  # fmt: skip
+PATTERNS = tuple(
+    f"{day}{clock}"
+    for day in ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "dd-MMM-yyyy", "dd MMM yyyy",
+                "yyyyMMdd", "dd.MM.yy", "MM/dd/yy", "dd/MM/yy")
+    for clock in (" HH:mm:ss", " HH:mm", " hh:mm:ss a", " hh:mm a", "'T'HH:mm:ss", "")
+)  # fmt: skip
+
+
+@dataclass
+class Column:
+    """A column: the type of the attribute that takes it, and what was seen.
+
+    `decimal_comma`: its numbers are texts such as 1.234,5. `null` is the text that stands for no value.
+    """
+
+    name: str
+    type: Type
+    nulls: int
+    distinct: int
+    examples: list[str]
+    remarks: list[str] = field(default_factory=list[str])
+    decimal_comma: bool = False
+    null: str | None = None
+
+
+@dataclass
+class Time:
+    """The column that says when an event was, and how it says so.
+
+    `unit` is that of a number, `pattern` that of a text which is no ISO time, `clock` the column with the time of a day.
+    `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: these say their zone.
+    """
+
+    column: str
+    unit: str | None = None
+    pattern: str | None = None
+    clock: str | None = None
+    texts: bool = False
+    offsets: bool = False
+    doubtful: str | None = None
+    instants: list[int] = field(default_factory=list[int])
+
+    @property
+    def disorder(self) -> int:
+        """By how many milliseconds an event came behind a newer one, at most."""
+        newest = itertools.accumulate(self.instants, max)
+        return max((before - at for before, at in zip(newest, self.instants, strict=True)), default=0)
+
+
+@dataclass
+class Seen:
+    """Data that was looked at: where it is, how it is written, its columns, and its time if it has one."""
+
+    kind: str
+    place: Path
+    options: dict[str, Any]
+    records: int
+    columns: list[Column]
+    time: Time | None
+    remarks: list[str]
+
+
+def look(place: Path) -> Seen:
+    """What a file, a folder of files or a Delta table holds. Raises ConfigError with what can be looked at."""
+    if not place.exists():
+        raise ConfigError(f"there is no {place}", hint="a file, a folder of files, or a Delta table")
+    if (place / "_delta_log").is_dir():
+        kind, options, found = "delta", dict[str, Any](), _delta(place)
+        folder = place
+    else:
+        kind, files, options, folder = _files(place)
+        found = _READ[kind](files, options)
+    records, remarks = found
+    if not records:
+        hint = "; ".join(remarks) or "at least one is needed, to see what its columns are"
+        raise ConfigError(f"no record could be read in {place}", hint=hint)
+    names = list(dict.fromkeys(name for record in records for name in record))
+    columns = dict[str, Column]()
+    values = dict[str, Values]()
+    for name in names:
+        given = [record.get(name) for record in records]
+        if all(isinstance(value, (dict, list)) or value is None for value in given):
+            remarks.append(f"{name} holds lists or objects, which no attribute takes")
+            continue
+        columns[name], values[name] = _column(name, given)
+    nulls = {column.null for column in columns.values() if column.null is not None}
+    if kind == "csv" and nulls:
+        options["null"] = sorted(nulls)[0]
+        if len(nulls) > 1:
+            remarks.append(f"{', '.join(sorted(nulls))} stand for no value, and only {options['null']} can be said")
+    return Seen(kind, folder, options, len(records), [*columns.values()], _time(columns, values), remarks)
+
+
+# Records
+
+Found = tuple[list[dict[str, Any]], list[str]]
+
+
+def _files(place: Path) -> tuple[str, list[Path], dict[str, Any], Path]:
+    """Of which kind the files are, these, oldest first, what a source must be told to find them, and their folder."""
+    if place.is_file():
+        kind = _kind_of(place)
+        if kind is None:
+            kind = "csv" if place.suffix.lower() in ("", ".txt", ".dat", ".log") else None
+        if kind is None:
+            raise ConfigError(f"{place.name} is of no known kind", hint="a name that ends in .csv, .json or .parquet")
+        return kind, [place], {"glob": _verbatim(place.name)}, place.parent
+    every = [f for f in place.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
+    kinds = [kind for file in every if (kind := _kind_of(file))]
+    if not kinds:
+        raise ConfigError(f"{place} has no files that end in .csv, .json or .parquet", hint="or a Delta table's folder")
+    kind = max(set(kinds), key=lambda each: (kinds.count(each), each))
+    files = sorted((f for f in every if _kind_of(f) == kind), key=lambda f: (int(f.stat().st_mtime), str(f)))
+    endings = {"." + file.name.partition(".")[2] if "." in file.name else "" for file in files}
+    usual = all(f".{kind}" in ending for ending in endings)
+    return kind, files, {} if usual else {"glob": f"*{_common(endings)}"}, place
+
+
+def _kind_of(file: Path) -> str | None:
+    name = file.name.lower()
+    for packed in _PACKED:
+        name = name.removesuffix(packed)
+    return next((kind for kind, endings in _ENDINGS.items() if name.endswith(endings)), None)
+
+
+def _verbatim(name: str) -> str:
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", name)
+
+
+def _common(endings: set[str]) -> str:
+    return endings.pop() if len(endings) == 1 else "*"
+
+
+def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
+    records, remarks = list[dict[str, Any]](), list[str]()
+    for file in files[:_FILES]:
+        with file.open("rb") as opened:
+            marked = opened.read(2) in (b"\xff\xfe", b"\xfe\xff")
+        if marked:
+            raise ConfigError(f"{file.name} is UTF-16", hint="files are read as UTF-8: iconv -f UTF-16 -t UTF-8")
+        if "separator" not in options:
+            options |= _dialect(file)
+        header, separator = options.get("header", True), options.get("separator", ",")
+        delimited = Delimited(str(file), header, separator, "")
+        names = delimited.names() if header else []
+        width = options.pop("width", len(records[0]) if records else 1)
+        rows, dead = delimited.records(names or [f"c{n + 1}" for n in range(width)], MOST)
+        if dead.num_rows:
+            remarks.append(f"{dead.num_rows} lines of {file.name} are no records: {dead['reason'][0].as_py()}")
+        records += rows.slice(0, MOST - len(records)).to_pylist()
+        if len(records) >= MOST:
+            break
+    if options.get("separator") == ",":
+        del options["separator"]
+    return records, remarks
+
+
+def _dialect(file: Path) -> dict[str, Any]:
+    try:
+        found = duckdb.execute(
+            "SELECT delimiter, hasheader, len(columns) FROM sniff_csv(?, sample_size = 2000)", [str(file)]
+        ).fetchone()
+    except duckdb.Error as problem:
+        raise ConfigError(f"{file.name} cannot be read as CSV: {str(problem).splitlines()[0]}") from None
+    assert found is not None
+    separator, header, width = found
+    return {"separator": separator, **({} if header else {"header": False, "width": width})}
+
+
+def _json(files: Sequence[Path], options: dict[str, Any]) -> Found:
+    records, remarks, wrong = list[dict[str, Any]](), list[str](), 0
+    for file in files[:_FILES]:
+        for batch in lines(str(file)):
+            for line in batch.column(0).to_pylist()[: MOST - len(records)]:
+                try:
+                    found = json.loads(line)
+                except ValueError:
+                    found = None
+                if isinstance(found, dict):
+                    records.append(dict(_members(found)))
+                elif line.strip():
+                    wrong += 1
+        if len(records) >= MOST:
+            break
+    if wrong:
+        cure = "a file holds one object a line; jq -c '.[]' makes lines of an array"
+        remarks.append(f"{wrong} lines are no JSON object ({cure})")
+    return records, remarks
+
+
+def _members(record: Mapping[str, Any], before: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
+    for name, value in record.items():
+        if isinstance(value, dict) and depth and value and "." not in name:
+            yield from _members(value, f"{before}{name}.", depth - 1)
+        else:
+            yield before + name, value
+
+
+def _parquet(files: Sequence[Path], options: dict[str, Any]) -> Found:
+    import pyarrow.parquet as pq
+
+    records = list[dict[str, Any]]()
+    for file in files[:_FILES]:
+        try:
+            with pq.ParquetFile(file) as opened:
+                for batch in opened.iter_batches(MOST - len(records)):
+                    records += batch.to_pylist()
+                    break
+        except (OSError, ValueError) as problem:
+            raise ConfigError(f"{file.name} cannot be read as Parquet: {problem}") from None
+        if len(records) >= MOST:
+            break
+    return records, []
+
+
+def _delta(place: Path) -> Found:
+    from deltalake import DeltaTable
+
+    try:
+        return DeltaTable(place).to_pyarrow_dataset().head(MOST).to_pylist(), []
+    except Exception as problem:  # the library has no common class for its refusals
+        raise ConfigError(f"{place} cannot be read as a Delta table: {problem}") from None
+
+
+_READ: Mapping[str, Callable[[Sequence[Path], dict[str, Any]], Found]] = {
+    "csv": _csv,
+    "json": _json,
+    "parquet": _parquet,
+}
+
+
+# Columns
+
+
+def _column(name: str, given: Values) -> tuple[Column, Values]:
+    """A column and its values, with null where a text stands for none."""
+    there = [value for value in given if value is not None]
+    texts = {str(value) for value in there}
+    null = next((word for word in _NULLS if word in texts and _type(there, word)[0] is not _type(there)[0]), None)
+    kind, comma = _type(there, null)
+    values = [None if value is None or (null is not None and value == null) else value for value in given]
+    distinct = {str(value) for value in values if value is not None}
+    column = Column(
+        name, kind, sum(value is None for value in values), len(distinct),
+        [str(value) for value in dict.fromkeys(map(str, there)) if value != null][:3], decimal_comma=comma, null=null,
+    )  # fmt: skip
+    if comma:
+        column.remarks.append("numbers with a decimal comma")
+    if any(isinstance(value, Decimal) for value in there):
+        column.remarks.append("decimals, read as double")
+    if null is not None:
+        column.remarks.append(f"{null!r} stands for no value")
+    if not there:
+        column.remarks.append("no value was seen")
+    return column, values
+
+
+def _type(there: Values, null: str | None = None) -> tuple[Type, bool]:
+    """The narrowest type that takes all values, and whether a comma is their decimal point."""
+    values = [value for value in there if value != null]
+    if not values:
+        return Type.STRING, False
+    if all(isinstance(value, bool) or str(value).lower() in ("true", "false") for value in values):
+        return Type.BOOL, False
+    if any(isinstance(value, str) and _LEADING_ZERO.fullmatch(value) for value in values):
+        return Type.STRING, False
+    for kind in (Type.LONG, Type.DOUBLE):
+        if all(_fits(value, kind) for value in values):
+            return kind, False
+    comma = all(isinstance(value, str) and _COMMA.fullmatch(value.strip()) for value in values)
+    return (Type.DOUBLE, True) if comma else (Type.STRING, False)
+
+
+def _fits(value: Any, kind: Type) -> bool:
+    if isinstance(value, (Decimal, float)) and kind is Type.LONG:
+        return False
+    try:
+        return read(value, kind) is not None
+    except Unreadable:
+        return False
+
+
+# The time
+
+
+def _time(columns: Mapping[str, Column], values: Mapping[str, Values]) -> Time | None:
+    """The best column for the time: one that is called so before others, a time before a text before a number."""
+    found = [time for name in columns if (time := _as_time(name, values[name]))]
+    named = [time for time in found if _TIME_NAME.search(time.column) or time.unit != "seconds"]
+    best = min(named, key=lambda t: (not _TIME_NAME.search(t.column), t.unit is not None), default=None)
+    if best is None:
+        return None
+    if best.unit is None and all(at % 86_400_000 == 0 for at in best.instants):
+        _with_clock(best, columns, values)
+    return best
+
+
+def _with_clock(time: Time, columns: Mapping[str, Column], values: Mapping[str, Values]) -> None:
+    """A day whose time of day stands in a column of its own."""
+    for name in columns:
+        clocks = values[name]
+        there = [value for value in clocks if value is not None]
+        if name != time.column and there and all(isinstance(v, str) and _CLOCK.fullmatch(v) for v in there):
+            seconds = " HH:mm:ss" if all(v.count(":") == 2 for v in there) else " HH:mm"
+            both = [
+                None if d is None or c is None else f"{d} {c}" for d, c in zip(values[time.column], clocks, strict=True)
+            ]
+            pattern = (time.pattern or "yyyy-MM-dd") + seconds
+            instants = _by_pattern(both, pattern)
+            if instants is not None:
+                time.clock, time.pattern, time.instants = name, pattern, instants
+            return
+
+
+def _as_time(name: str, given: Values) -> Time | None:
+    there = [value for value in given if value is not None]
+    if not there or any(isinstance(value, bool) for value in there):
+        return None
+    if all(isinstance(value, date) for value in there):
+        return Time(name, instants=[_instant(value) for value in there])
+    if all(isinstance(value, str) for value in there):
+        stamps = _stamps(there)
+        if stamps is not None:
+            zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
+            return Time(name, texts=True, offsets=zoned, instants=stamps)
+        fitting = [pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern) is not None]
+        fitting = [pattern for pattern in fitting if _by_pattern(there, pattern) is not None]
+        if fitting:
+            other = next((p for p in fitting[1:] if {p[:2], fitting[0][:2]} == {"MM", "dd"}), None)
+            doubtful = f"{fitting[0]!r} and {other!r} both fit" if other else None
+            return Time(
+                name, texts=True, pattern=fitting[0], doubtful=doubtful, instants=_by_pattern(there, fitting[0]) or []
+            )
+    numbers = [float(value) for value in there if _fits(value, Type.LONG)]
+    if len(numbers) == len(there):
+        for unit, low, high, factor in _EPOCHS:
+            if all(low <= number < high for number in numbers):
+                return Time(name, unit=unit, instants=[int(number * factor) for number in numbers])
+    return None
+
+
+def _stamps(there: Iterable[str]) -> list[int] | None:
+    try:
+        return [parse_timestamp(value)[0] for value in there]
+    except RollupError:
+        return None
+
+
+def _by_pattern(values: Values, pattern: str) -> list[int] | None:
+    """The instants of texts in a pattern; None when one of them is not written so."""
+    there = [value for value in values if value is not None]
+    rows = duckdb.execute(
+        "SELECT epoch_ms(try_strptime(unnest(?::VARCHAR[]), ?))", [there, letters(pattern)]
+    ).fetchall()
+    return None if any(at is None for (at,) in rows) else [at for (at,) in rows]
+
+
+def _instant(value: date) -> int:
+    whole = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    return round((whole if whole.tzinfo else whole.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -1,0 +1,175 @@
+"""`rollup init` on data as strangers have it: what it writes runs as it is, and counts and adds up right."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+from typer.testing import CliRunner, Result
+
+import rollup
+from rollup.cli.main import cli
+from rollup.conf import load
+from rollup.hosts.reporting.progress import Reporter
+from rollup.hosts.spark.driver import SparkHost
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
+TIMES = [START + timedelta(hours=7 * n) for n in range(60)]
+PLACES = ["Nord", "Süd"]
+TOTAL = {"Nord": sum(range(0, 60, 2)), "Süd": sum(range(1, 60, 2))}
+
+
+def _epoch(factor: int) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        lines = [
+            json.dumps({"ts": int(at.timestamp()) * factor, "shop": {"place": PLACES[n % 2]}, "n": n, "tags": ["x"]})
+            for n, at in enumerate(TIMES)
+        ]
+        (folder / "data.jsonl").write_text("\n".join(lines) + "\n")
+        return folder / "data.jsonl"
+
+    return write
+
+
+def _csv(pattern: str, separator: str = ",", **how: Any) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        rows = [
+            separator.join((at.strftime(pattern), PLACES[n % 2], how.get("number", str)(n)))
+            for n, at in enumerate(TIMES)
+        ]
+        head = [] if how.get("headless") else [separator.join(how.get("names", ("Datum", "place", "n")))]
+        text = how.get("end", "\n").join([*head, *rows, ""])
+        content = text.encode("utf-8-sig" if how.get("bom") else "utf-8")
+        file = folder / how.get("file", "data.csv")
+        file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+        return file
+
+    return write
+
+
+def _table() -> pa.Table:
+    return pa.table(
+        {
+            "happened": pa.array(TIMES, pa.timestamp("ns", "UTC")),
+            "place": pa.array([PLACES[n % 2] for n in range(60)]).dictionary_encode(),
+            "n": pa.array([Decimal(n) for n in range(60)], pa.decimal128(12, 2)),
+        }
+    )
+
+
+def _parquet(folder: Path) -> Path:
+    (folder / "data" / "deep").mkdir(parents=True)
+    for name, rows in (("a.parquet", _table().slice(0, 30)), ("deep/b.parquet", _table().slice(30))):
+        pq.write_table(rows, folder / "data" / name)
+    return folder / "data"
+
+
+def _delta(folder: Path) -> Path:
+    write_deltalake(folder / "data", _table())
+    return folder / "data"
+
+
+DATA: Mapping[str, tuple[Callable[[Path], Path], str, str]] = {
+    "seconds": (_epoch(1), "shop_place", "n"),
+    "microseconds": (_epoch(1_000_000), "shop_place", "n"),
+    "german": (_csv("%d.%m.%Y %H:%M", ";", number=lambda n: f"1.000.{n:03},00", bom=True, end="\r\n"), "place", "n"),
+    "day and clock": (_csv("%d.%m.%Y;%H:%M", ";", names=("Datum", "Uhrzeit", "place", "n")), "place", "n"),
+    "american": (_csv("%m/%d/%Y %I:%M %p", "\t", file="data.tsv"), "place", "n"),
+    "iso, packed": (_csv("%Y-%m-%dT%H:%M:%S+00:00", file="data.csv.gz"), "place", "n"),
+    "no header": (_csv("%Y-%m-%d %H:%M:%S", "|", headless=True, file="data.txt"), "c2", "c3"),
+    "odd names": (_csv("%Y-%m-%d %H:%M:%S", names=("order by", "select", "N*/ {n}")), "`select`", "N_n"),
+    "parquet": (_parquet, "place", "n"),
+    "delta": (_delta, "place", "n"),
+}
+
+
+def invoked(*words: str) -> Result:
+    return CliRunner().invoke(cli, list(words))
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_what_init_writes_runs_as_it_is(spark: SparkSession, tmp_path: Path, data: str) -> None:
+    write, key, number = DATA[data]
+    made = write(tmp_path)
+    done = invoked("init", str(made), "--into", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.output
+    conf = load(tmp_path / "out" / "data.toml")
+    SparkHost(conf, spark, Reporter(terminal=False)).run(once=True)
+    question = f"from DataAgg within '2026' per 'years' select {key} as k, sum_{number} as total, events"
+    found = {row["k"]: (row["total"], row["events"]) for row in rollup.query(conf.path, question).to_pylist()}
+    more = 30 * 1_000_000 if data == "german" else 0
+    assert found == {place: (total + more, 30) for place, total in TOTAL.items()}
+    first = rollup.query(conf.path, "from DataAgg within '2026-03-01' per 'days' select merge(events) as n").to_pylist()
+    assert first == [{"n": sum(at.date() == START.date() for at in TIMES)}]
+
+
+def test_what_is_guessed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text(
+        "date,place,code,amount,who\n"
+        + "".join(
+            f"0{n % 9 + 1}/0{n % 8 + 1}/2026,x{n % 2},00{n % 3},{'NA' if n == 3 else n},c{n}\n" for n in range(20)
+        )
+    )
+    said = invoked("describe", str(tmp_path / "d.csv")).stdout
+    for part in (
+        "20 records",
+        "'MM/dd/yyyy' and 'dd/MM/yyyy' both fit",
+        "null 'NA'",
+        "Disorder: at most",
+    ):
+        assert part in " ".join(said.split())
+    assert invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path), "--name", "sale").exit_code == 0
+    app, conf = (tmp_path / "sale.siddhi").read_text(), (tmp_path / "sale.toml").read_text()
+    assert "CHECK THIS" in app and "every day ... year" in app and "@OutOfOrder('correct')" in app
+    assert "code string" in app and "distinctCount(who) as different_who" in app
+    assert 'null = "NA"' in conf and "# zone" in conf
+    again = invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path), "--name", "sale")
+    assert "exists" in str(again.exception) and "--name" in str(again.exception)
+
+
+def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
+    names = ["ts", 'a"b', "it's\n*/ drop", "-- x", "\x1b[31m", "Ünï", 'A"B']
+    lines = [json.dumps(dict.fromkeys(names, n % 3) | {"ts": 1_770_000_000_000 + n}) for n in range(10)]
+    (tmp_path / "x.json").write_text("\n".join(lines))
+    assert "\x1b" not in invoked("describe", str(tmp_path / "x.json")).stdout
+    done = invoked("init", str(tmp_path / "x.json"), "--into", str(tmp_path / "out"))
+    assert done.exit_code == 0, done.exception
+    attributes = load(tmp_path / "out" / "x.toml").program().streams["X"].attributes
+    assert len(attributes) == len(names) and len({each.lower() for each in attributes}) == len(names)
+    assert "\x1b" not in (tmp_path / "out" / "x.siddhi").read_text()
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "says"),
+    [
+        ("n.csv", b"place,n\nx,1\n", "no column of"),
+        ("n.csv", "time,n\n2026-01-01,1\n".encode("utf-16"), "iconv"),
+        ("n.json", b'[{"ts": 1}]\n', "one object a line"),
+        ("n.pdf", b"%PDF", "ends in .csv, .json or .parquet"),
+        ("n.parquet", b"PAR1 no", "cannot be read as Parquet"),
+        ("n.csv", b"", "no record"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_said_with_a_cure(tmp_path: Path, file: str, content: bytes, says: str) -> None:
+    (tmp_path / file).write_bytes(content)
+    done = invoked("init", str(tmp_path / file), "--into", str(tmp_path / "out"))
+    assert done.exit_code and says in str(done.exception) and not (tmp_path / "out").exists()
+
+
+def test_tables_do_not_stand_among_the_data(tmp_path: Path) -> None:
+    folder = _parquet(tmp_path)
+    assert "--into" in str(invoked("init", str(folder), "--into", str(folder / "deep")).exception)
+    assert "there is no" in str(invoked("init", str(tmp_path / "nothing")).exception)
+    assert "has no files that end in" in str(invoked("describe", str(Path(__file__).parent)).exception)
