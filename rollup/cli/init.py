@@ -17,7 +17,12 @@ from rollup.core.errors import ConfigError
 if TYPE_CHECKING:
     from rollup.sources.looking import Column, Seen, Time
 
-_DATA = Annotated[Path, typer.Argument(help="A CSV, JSON or Parquet file, a folder of them, or a Delta table.")]
+_DATA = Annotated[
+    str,
+    typer.Argument(
+        help="A CSV, JSON or Parquet file, a folder of them, a Delta table, or a topic, as kafka://server:9092/topic."
+    ),
+]
 _MOST_KEYS, _MOST_MEASURES = 2, 4
 _MINUTE, _DAY = 60_000, 86_400_000
 _STORED = "yyyy-MM-dd HH:mm:ss.SSS"
@@ -64,12 +69,12 @@ def init(
         kinds = ", ".join(f"{_shown(each.name)} {each.type}" for each in seen.columns)
         hint = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
         raise ConfigError(f"no column of {data} says when an event was", hint=hint)
-    draft = _Draft(seen, seen.time, _word(name or data.name.partition(".")[0]), zone)
+    draft = _Draft(seen, seen.time, _word(name or Path(data).name.partition(".")[0]), zone)
     app, conf = into / f"{draft.name.lower()}.siddhi", into / f"{draft.name.lower()}.toml"
     for file in (app, conf):
         if file.exists():
             raise ConfigError(f"{file} exists", hint="another --name or --into")
-    if "glob" not in seen.options and into.resolve().is_relative_to(data.resolve()):
+    if seen.place and "glob" not in seen.options and into.resolve().is_relative_to(seen.place.resolve()):
         raise ConfigError(f"the tables would stand among the data in {data}", hint="another folder by --into")
     into.mkdir(parents=True, exist_ok=True)
     app.write_text("\n".join(draft.app()) + "\n")
@@ -186,7 +191,8 @@ class _Draft:
         yield ""
         yield f"[sources.{self.source}]"
         yield f'kind = "{self.seen.kind}"'
-        yield f"path = {_toml(os.path.relpath(self.seen.place.resolve(), into.resolve()))}"
+        if self.seen.place:
+            yield f"path = {_toml(os.path.relpath(self.seen.place.resolve(), into.resolve()))}"
         yield from (f"{key} = {_toml(value)}" for key, value in self.seen.options.items())
         renamed = {
             self.names[each.name].strip("`"): each.name
@@ -197,7 +203,9 @@ class _Draft:
             pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in renamed.items())
             yield f"columns = {{ {pairs} }}"
         absent = [
-            self.names[each.name].strip("`") for each in self.seen.columns if self.seen.kind == "json" and each.nulls
+            self.names[each.name].strip("`")
+            for each in self.seen.columns
+            if self.seen.kind in ("json", "kafka") and each.nulls
         ]
         if absent:
             yield f"optional = {_toml(absent)}   # not every record has them"

@@ -1,6 +1,6 @@
 """A look at data that nobody has described: what its columns are, which one is the time, how far out of order it is.
 
-Some thousand records from the beginning of the oldest files are looked at, as values and not as a schema: a column is a number if
+The records at the beginning are looked at, as values and not as a schema: a column is a number if
 all its values are read as one by the rules of `rollup.plan.reading`.
 """
 
@@ -30,6 +30,7 @@ Values = Sequence[Any]
 MOST = 10_000
 """Records that are looked at."""
 _FILES = 20
+_TOPIC, _PATIENCE = "kafka://", 10.0
 _ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".tsv", ".psv"), "json": (".json", ".jsonl", ".ndjson")}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4")
 _NULLS = ("NA", "N/A", "NULL", "null", "None", "\\N", "-", "nan", "NaN", "#N/A")
@@ -93,7 +94,7 @@ class Seen:
     """Data that was looked at: where it is, how it is written, its columns, and its time if it has one."""
 
     kind: str
-    place: Path
+    place: Path | None
     options: dict[str, Any]
     records: int
     columns: list[Column]
@@ -101,11 +102,21 @@ class Seen:
     remarks: list[str]
 
 
-def look(place: Path) -> Seen:
-    """What a file, a folder of files or a Delta table holds. Raises ConfigError with what can be looked at."""
-    if not place.exists():
-        raise ConfigError(f"there is no {place}", hint="a file, a folder of files, or a Delta table")
-    if (place / "_delta_log").is_dir():
+def look(data: str) -> Seen:
+    """What a file, a folder of files, a Delta table or a topic (`kafka://server:9092/topic`) holds.
+
+    Raises ConfigError with what can be looked at.
+    """
+    place, folder = Path(data), None
+    if data.startswith(_TOPIC):
+        servers, _, topic = data.removeprefix(_TOPIC).partition("/")
+        kind, options = "kafka", {"servers": servers, "topic": topic}
+        found = _messages(servers, topic)
+    elif not place.exists():
+        raise ConfigError(
+            f"there is no {place}", hint="a file, a folder of files, a Delta table, or kafka://server:9092/topic"
+        )
+    elif (place / "_delta_log").is_dir():
         kind, options, found = "delta", dict[str, Any](), _delta(place)
         folder = place
     else:
@@ -114,7 +125,7 @@ def look(place: Path) -> Seen:
     records, remarks = found
     if not records:
         hint = "; ".join(remarks) or "at least one is needed, to see what its columns are"
-        raise ConfigError(f"no record could be read in {place}", hint=hint)
+        raise ConfigError(f"no record could be read in {data}", hint=hint)
     names = list(dict.fromkeys(name for record in records for name in record))
     columns = dict[str, Column]()
     values = dict[str, Values]()
@@ -209,24 +220,54 @@ def _dialect(file: Path) -> dict[str, Any]:
 
 
 def _json(files: Sequence[Path], options: dict[str, Any]) -> Found:
-    records, remarks, wrong = list[dict[str, Any]](), list[str](), 0
-    for file in files[:_FILES]:
-        for batch in lines(str(file)):
-            for line in batch.column(0).to_pylist()[: MOST - len(records)]:
-                try:
-                    found = json.loads(line)
-                except ValueError:
-                    found = None
-                if isinstance(found, dict):
-                    records.append(dict(_members(found)))
-                elif line.strip():
-                    wrong += 1
+    texts = (line for file in files[:_FILES] for batch in lines(str(file)) for line in batch.column(0).to_pylist())
+    return _objects(texts, "a file holds one object a line; jq -c '.[]' makes lines of an array")
+
+
+def _messages(servers: str, topic: str) -> Found:
+    """What the beginning of a topic holds; nothing is committed there."""
+    from uuid import uuid4
+
+    from confluent_kafka import Consumer, KafkaException
+
+    if not servers or not topic:
+        raise ConfigError("a topic is named by its servers and its name", hint="kafka://server:9092/topic")
+    told = list[str]()
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": f"rollup-look-{uuid4().hex}", "auto.offset.reset": "earliest",
+         "enable.auto.commit": False, "error_cb": lambda problem: told.append(problem.str()), "log_level": 0}
+    )  # fmt: skip
+    try:
+        if topic not in consumer.list_topics(timeout=_PATIENCE).topics:
+            raise ConfigError(f"there is no topic {topic!r} at {servers}")
+        consumer.subscribe([topic])
+        found = consumer.consume(1, timeout=_PATIENCE)
+        while len(found) < MOST and (more := consumer.consume(MOST - len(found), timeout=1)):
+            found += more
+    except KafkaException as problem:
+        hint = told[0] if told else "are the servers right?"
+        raise ConfigError(f"{servers} cannot be read: {problem.args[0].str()}", hint=hint) from None
+    finally:
+        consumer.close()
+    texts = (value.decode(errors="replace") for each in found if each.error() is None and (value := each.value()))
+    return _objects(texts, "the value of a message is one object")
+
+
+def _objects(texts: Iterable[str], cure: str) -> Found:
+    """The records of texts of JSON, and a remark where one is no object."""
+    records, wrong = list[dict[str, Any]](), 0
+    for line in texts:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            records.append(dict(_members(found)))
+        elif line.strip():
+            wrong += 1
         if len(records) >= MOST:
             break
-    if wrong:
-        cure = "a file holds one object a line; jq -c '.[]' makes lines of an array"
-        remarks.append(f"{wrong} lines are no JSON object ({cure})")
-    return records, remarks
+    return records, [f"{wrong} lines are no JSON object ({cure})"] if wrong else []
 
 
 def _members(record: Mapping[str, Any], before: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:

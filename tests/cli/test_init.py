@@ -25,6 +25,8 @@ from rollup.hosts.spark.driver import SparkHost
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.servers.kafka import KafkaBroker
+
 START = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
 TIMES = [START + timedelta(hours=7 * n) for n in range(60)]
 PLACES = ["Nord", "Süd"]
@@ -173,3 +175,18 @@ def test_tables_do_not_stand_among_the_data(tmp_path: Path) -> None:
     assert "--into" in str(invoked("init", str(folder), "--into", str(folder / "deep")).exception)
     assert "there is no" in str(invoked("init", str(tmp_path / "nothing")).exception)
     assert "has no files that end in" in str(invoked("describe", str(Path(__file__).parent)).exception)
+
+
+@pytest.mark.kafka
+def test_a_topic_is_looked_at_and_read(spark: SparkSession, kafka: KafkaBroker, tmp_path: Path) -> None:
+    topic = kafka.new_topic()
+    kafka.produce(topic, [json.dumps({"ts": 1_770_000_000_000 + n, "k": "ab"[n % 2], "v": n}) for n in range(20)])
+    data = f"kafka://{kafka.bootstrap}/{topic}"
+    assert "kafka, 20 records" in invoked("describe", data).stdout
+    done = invoked("init", data, "--into", str(tmp_path), "--name", "data")
+    assert done.exit_code == 0, done.exception
+    SparkHost(load(tmp_path / "data.toml"), spark, Reporter(terminal=False)).run(once=True)
+    ask = "from DataAgg within '2026' per 'years' select k, sum_v order by k"
+    assert rollup.query(tmp_path / "data.toml", ask).to_pylist() == [{"k": "a", "sum_v": 90}, {"k": "b", "sum_v": 100}]
+    assert "no topic" in str(invoked("describe", f"kafka://{kafka.bootstrap}/nothing-here").exception)
+    assert "cannot be read" in str(invoked("describe", "kafka://127.0.0.1:9/x").exception)
