@@ -259,14 +259,17 @@ class RecordFolder:
         if columns or (self.folder / _RETIRED).exists():
             replace_durably(self.folder / _RETIRED, sealed({"columns": sorted(columns)}))
 
-    def tidy(self) -> None:
-        """Remove records beyond the KEPT newest, and open rows that no kept record names.
+    def tidy(self, before: float | None = None) -> None:
+        """Remove records beyond the KEPT newest, older ones than the last before a time, and open rows that no kept
+        record names.
 
         An older record that is damaged is no reason for a job to stop: what it names stays as long as it stays.
         """
         numbers = self.numbers()
-        for number in numbers[:-KEPT]:
-            self.path(number).unlink(missing_ok=True)
+        for number in numbers[:-1]:
+            if number not in numbers[-KEPT:] or (before is not None and self.made(number) <= before):
+                self.path(number).unlink(missing_ok=True)
+        numbers = self.numbers()
         try:
             kept = [self.read(number) for number in numbers[-KEPT:]]
         except StoreError:

@@ -112,6 +112,9 @@ class TrailingStore:
         """As the store; it does not wait, so there is nothing to do while a commit is on its way."""
         return self.settle().maintain(budget) if all(commit.done() for commit in self._begun) else {}
 
+    def release(self, pin: Callable[[], object]) -> int:
+        return self.settle().release(pin)
+
 
 class TrailingFiles(TrailingStore):
     """As `TrailingStore`, over a store of files, which is written by this process itself.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError, QueryError
@@ -85,7 +86,7 @@ def _periods(annotation: Annotation, levels: Sequence[Duration]) -> dict[Duratio
     return found
 
 
-def period(annotation: Annotation, text: str) -> int | None:
+def period(annotation: Annotation, text: str, least: int = 1) -> int | None:
     """A length of time in ms, a month as 30 days and a year as 365; None for 'all'. Raises PlanError.
 
     >>> period(Annotation("purge", {}), "1 hour 30 min"), period(Annotation("purge", {}), "all")
@@ -99,7 +100,7 @@ def period(annotation: Annotation, text: str) -> int | None:
     if not parts or re.sub(r"\s*(\d{1,9})\s*([A-Za-z]+)", "", text).strip():
         raise annotation.refuse(f"{text!r} is no length of time", _SPELLING)
     total = sum(int(count) * _unit(annotation, word, text) for count, word in parts)
-    if total == 0:
+    if total < least:
         raise annotation.refuse(f"{text!r} keeps nothing", _SPELLING)
     return total
 
@@ -111,6 +112,24 @@ def _unit(annotation: Annotation, word: str, text: str) -> int:
         return _UNITS[Duration.parse(word)]
     except QueryError:
         raise annotation.refuse(f"{word!r} in {text!r} is no unit of time", _SPELLING) from None
+
+
+def length(value: Any) -> str | None:
+    """A check of options: a length of time.
+
+    >>> length("7 days"), length("7 sheep"), length(7)
+    (None, 'a length of time, as "7 days"', 'a length of time, as "7 days"')
+    """
+    try:
+        fits = isinstance(value, str) and length_of(value) is not None
+    except PlanError:
+        fits = False
+    return None if fits else 'a length of time, as "7 days"'
+
+
+def length_of(text: str | None) -> int | None:
+    """The length of time that an option says, ms; None where it is not given."""
+    return None if text is None else period(Annotation("store", {}), text, 0)
 
 
 __all__ = ["PlanError", "Retention", "period", "retention"]

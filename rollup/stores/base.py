@@ -242,6 +242,13 @@ class Store(Tables, Protocol):
         """Put small files together for about `budget` seconds; how many, by table. The next commit makes it visible."""
         ...
 
+    def release(self, pin: Callable[[], object]) -> int:
+        """Remove what only older commits need and whose time is over; how many files. `pin` makes a commit.
+
+        Nobody else may write meanwhile.
+        """
+        ...
+
 
 class ApartStore(Store, Protocol):
     """A store whose commits are the work of another process, such as a database."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from rollup.core.options import Provider, folder, text
+from rollup.plan.retention import length
 
 KINDS: dict[str, Provider] = {
-    "delta": Provider("rollup.stores.delta.store:delta_store", {"path": folder}, ("path",)),
+    "delta": Provider(
+        "rollup.stores.delta.store:delta_store", {"path": folder, "keep_files": length, "keep_log": length}, ("path",)
+    ),
     "sql": Provider(
         "rollup.stores.databases:store_of",
         dict.fromkeys(("url", "username", "password", "partition"), text),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import pyarrow as pa
 
@@ -81,6 +81,10 @@ class MemoryStore:
     def maintain(self, budget: float) -> dict[str, int]:
         """Nothing to do: there are no files."""
         return {}
+
+    def release(self, pin: Callable[[], object]) -> int:
+        """Nothing to do: there are no files."""
+        return 0
 
 
 def _within(table: pa.Table, start: int | None, end: int | None) -> pa.ChunkedArray:

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rollup.ask import opened
 from rollup.core.errors import StoreError
-from rollup.hosts.spark.query_log import beyond, drop_drafts, query_of, remove
+from rollup.hosts.spark import query_log
+from rollup.hosts.spark.log_sums import LogSums, release
+from rollup.hosts.spark.query_log import beyond, drop_drafts, query_of, remove, spent
 from rollup.sinks.base import Held
 from rollup.sinks.files import FileSink
 from rollup.sources.base import DEAD
+from rollup.sources.file_log import listed
 from rollup.stores.dead_letters import DeadLetters
+from tests.job.jobs import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def checkpoint(folder: Path, plans: int, done: int, since: int = 0) -> Path:
@@ -111,3 +120,47 @@ def test_files_of_batches_that_come_again_are_removed_and_those_of_other_queries
 
 def _letter(position: str) -> pa.Table:
     return pa.table([["S"], ["no record"], [position], ["{"]], schema=DEAD)
+
+
+@pytest.mark.parametrize("files", [True, False])
+def test_of_a_log_stay_the_last_batches_and_for_replays_all_plans_of_a_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: bool
+) -> None:
+    folder = checkpoint(tmp_path, plans=9, done=9)
+    entries = [*map(str, range(9)), "2.compact", "5.compact", "8.compact"] if files else ["0"]
+    (folder / "sources" / "0").mkdir(parents=True)
+    for name in entries:
+        (folder / "sources" / "0" / name).write_text("v1\n{}")
+    monkeypatch.setattr(query_log, "KEPT", 3)
+    LogSums(folder).add()
+    release(folder)
+    LogSums(folder).verify()
+    assert left(folder) == ([5, 6, 7, 8] if files else [*range(9)], [5, 6, 7, 8])
+    stay = ["5", "5.compact", "6", "7", "8", "8.compact"] if files else ["0"]
+    assert sorted(path.name for path in (folder / "sources" / "0").iterdir()) == stay
+    assert spent(folder) == []
+
+
+def test_a_job_goes_on_over_a_log_of_which_the_spent_part_is_gone(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(tmp_path, {"kind": "json", "path": "in", "max_files_per_batch": 1})
+    (tmp_path / "in").mkdir()
+    monkeypatch.setattr(query_log, "KEPT", 1)
+    spark.conf.set("spark.sql.streaming.fileSource.log.compactInterval", "2")
+    try:
+        for number in range(8):
+            trade = {"symbol": "A", "price": 1.0, "quantity": 1, "ts": 1_700_000_000_000 + number}
+            (tmp_path / "in" / f"{number}.json").write_text(json.dumps(trade) + "\n")
+            if number in (5, 6, 7):
+                job.run(spark)
+                assert spent(tmp_path / "checkpoint" / "Trades") or number > 5
+                release(tmp_path / "checkpoint" / "Trades")
+        job.run(spark)
+    finally:
+        spark.conf.unset("spark.sql.streaming.fileSource.log.compactInterval")
+    assert sorted(each.path for each in listed(tmp_path / "checkpoint" / "Trades", None)) == [
+        str(tmp_path / "in" / f"{number}.json") for number in range(8)
+    ]
+    rows = opened(job.path).query("from TradeAgg within '2023-**-** **:**:**' per 'years' select events")
+    assert rows["events"].to_pylist() == [8]

@@ -26,7 +26,7 @@ from rollup.core.calendar import Duration
 from rollup.hosts.local import LocalHost
 from rollup.hosts.pipeline import Pipeline
 from rollup.stores.delta.compact import Compactor, DataFile, jobs
-from rollup.stores.delta.store import DeltaStore
+from rollup.stores.delta.store import DeltaStore, delta_store
 from tests.retrieval.trades import DAY, HOUR, SECOND, START, Event, app, asker, delta_host
 
 FEW = 8
@@ -70,6 +70,33 @@ def test_the_rows_are_the_same_after_as_before(tmp_path: Path) -> None:
     host.pipelines["A"].rewrite({})
     assert content(store) == before
     assert all(len(store.snapshot().files(level)) < number for level, number in counted.items() if number >= FEW)
+
+
+def test_what_no_kept_commit_needs_goes_once_its_time_is_over_and_no_sooner(tmp_path: Path) -> None:
+    host = delta_host(tmp_path, app("correct"))
+    for batch in batches(70):
+        host.send("S", batch)
+    options = {"path": str(tmp_path / "store"), "keep_files": "1 hour"}
+    store = delta_store(store_of(host).aggregation, host.engine, options)
+    pipeline = Pipeline(store.aggregation, store, host.engine)
+    pipeline.start()
+    before, held = content(store), store.snapshot()
+    rows = held.rows(Duration.SECONDS).num_rows
+
+    def files() -> int:
+        return sum(path.is_file() for path in (tmp_path / "store").rglob("*"))
+
+    assert store.maintain(30.0)
+    pipeline.rewrite({})
+    there = files()
+    assert store.release(lambda: pipeline.rewrite({})) == 0 and files() > there / 2
+    assert held.rows(Duration.SECONDS).num_rows == rows  # of a commit that is older than the compaction
+    store.vacuum_hours, store.keep_log = 0, 0
+    assert store.release(lambda: pipeline.rewrite({})) > there / 2 and files() < 90
+    assert store.release(lambda: pipeline.rewrite({})) < 20  # logs of its own looking
+    for again in (store, delta_store(store.aggregation, host.engine, options)):
+        again.load()
+        assert content(again) == before
 
 
 def test_rows_lie_by_hour_then_key_then_time_and_a_key_of_a_day_reads_few_row_groups(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.hosts.spark.query_log import remove, spent
 
 _FILE = "rollup-sums"
 _LINE = re.compile(r"([0-9a-f]{8}) ([0-9a-f]{8}) ([^\n]+)")
@@ -78,3 +79,10 @@ class LogSums:
 def _line(name: str, found: str) -> str:
     rest = f"{found} {name}"
     return f"{zlib.crc32(rest.encode()):08x} {rest}\n"
+
+
+def release(checkpoint: Path) -> None:
+    """Remove what the log of a query has that nothing reads any more."""
+    if over := spent(checkpoint):
+        LogSums(checkpoint).forget(over)
+        remove(over)

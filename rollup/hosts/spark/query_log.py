@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rollup.checkpoint.records import KEPT
 from rollup.core.errors import StoreError
 
 
@@ -54,6 +55,19 @@ def beyond(checkpoint: Path, batch: int) -> list[Path]:
                 "then `rollup replay`",
             )
     return sorted(later, key=lambda path: -int(path.name))
+
+
+def spent(checkpoint: Path) -> list[Path]:
+    """What the log of a query has that nothing reads any more: an earlier batch of files than the `KEPT` last, and an entry
+    of files that a later one sums up. What a batch of a topic had stays as long as Spark keeps it, for replays."""
+    over = newest_done(checkpoint) - KEPT
+    found = [path for path in entries(checkpoint / "commits") if int(path.name) < over]
+    for log in checkpoint.glob("sources/*"):
+        sums = sorted(int(path.stem) for path in log.glob("*.compact") if path.stem.isdigit())
+        if sums:  # files; of the last two Spark learns how many entries it is to sum up
+            found += [path for path in entries(checkpoint / "offsets") if int(path.name) < over]
+        found += [path for path in log.iterdir() if path.stem.isdigit() and int(path.stem) < (sums or [0])[-2:][0]]
+    return found
 
 
 def drop_drafts(checkpoint: Path) -> None:

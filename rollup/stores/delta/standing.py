@@ -63,3 +63,13 @@ def standing(path: Path, version: int) -> int:
             break
         version = made.version
     return version
+
+
+def drop_log(path: Path, needed: int, before: float) -> int:
+    """Remove what a table's log has from before a time, and no version from `needed` on is read by; how many files."""
+    found = [(int(file.name[:20]), file) for file in (path / "_delta_log").iterdir() if file.name[:20].isdecimal()]
+    base = max((number for number, file in found if ".checkpoint" in file.name and number <= needed), default=0)
+    over = [file for number, file in found if number < base and file.stat().st_mtime <= before]
+    for file in over:
+        file.unlink()
+    return len(over)

@@ -8,6 +8,7 @@ whose bucket was closed before (a correction) is appended as one more part; read
 from __future__ import annotations
 
 import logging
+import math
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -26,13 +27,14 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.plan.retention import length_of
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
 from rollup.stores.delta.missing import HINT, check_listed, emptied, is_table, mistaken, reading, require_whole
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
-from rollup.stores.delta.standing import made_after, standing
+from rollup.stores.delta.standing import drop_log, made_after, standing
 from rollup.stores.delta.write import PERIOD, PERIODS, add_files, append
 from rollup.stores.faults import point
 
@@ -40,13 +42,13 @@ log = logging.getLogger(__name__)
 _LATE = "LATE"
 _PROPERTIES: Mapping[str, str | None] = {
     "delta.checkpointInterval": "100",
-    "delta.logRetentionDuration": "interval 7 days",
     "delta.deletedFileRetentionDuration": "interval 7 days",
     "delta.autoOptimize.autoCompact": "false",
     "delta.autoOptimize.optimizeWrite": "false",
 }
 """Other programs keep files for readers of older versions, and compact nothing by themselves."""
 _TRIES = 5
+_HOUR = 3_600_000
 _VACUUM_EVERY = 600.0
 
 
@@ -59,6 +61,8 @@ class DeltaStore:
     """Files of about one size before they are put together; see `rollup.stores.delta.compact`."""
     vacuum_hours = 1
     """How long files of older versions stay for readers that still use them."""
+    keep_log = 7 * 24 * _HOUR
+    """How long older commits and the logs of the tables stay, ms."""
 
     def __init__(self, aggregation: Aggregation, engine: ColumnEngine, root: Path | str) -> None:
         self.aggregation = aggregation
@@ -210,7 +214,7 @@ class DeltaStore:
             if time.monotonic() >= until:
                 break
             self._turns[name] = time.monotonic()
-            self._vacuum(name)
+            self._vacuum(name, max(1, self.vacuum_hours))
             level = self._levels.get(name)
             found = self._compactor.compact(self._tables[name], self._path(name), level, self.compact_after, until)
             if found.old:
@@ -229,12 +233,41 @@ class DeltaStore:
                 self._appended[name] = 0
         return done
 
-    def _vacuum(self, name: str) -> None:
-        """Remove files that no version needs any more, now and then."""
+    def release(self, pin: Callable[[], object]) -> int:
+        """Remove files, commits and logs that are needed by older commits only and whose time is over."""
+        removed = 0
+        for name, table in self._tables.items():
+            if any(table.metadata().configuration.get(key) != value for key, value in self._log_kept.items()):
+                self._change(name, lambda table: table.alter.set_table_properties(self._log_kept), 0)
+            removed += self._vacuum(name, self.vacuum_hours, 0)
+        if self._last is None or self._versions() != self._last.versions:
+            pin()
+        before = time.time() - self.keep_log / 1000
+        self.records.tidy(before)
+        try:
+            kept = [self.records.read(number) for number in self.records.numbers()]
+        except StoreError:  # an older one is damaged: what it needs is unknown
+            return removed
+        for name, table in self._tables.items():
+            table.create_checkpoint()
+            removed += drop_log(self._path(name), min(record.versions[name] for record in kept), before)
+            self._tables[name] = DeltaTable(str(self._path(name)))  # the open one reads the log it was opened by
+        return removed
+
+    @property
+    def _log_kept(self) -> dict[str, str]:
+        """How long the log is kept beside a running job: what the commit before needs stays in any case."""
+        return {"delta.logRetentionDuration": f"interval {max(1, math.ceil(self.keep_log / _HOUR))} hours"}
+
+    def _vacuum(self, name: str, hours: int, every: float = _VACUUM_EVERY) -> int:
+        """Remove files that no version needs any more, now and then; how many."""
         now = time.monotonic()
-        if now - self._vacuumed.get(name, -_VACUUM_EVERY) >= _VACUUM_EVERY:
-            self._vacuumed[name] = now
-            self._tables[name].vacuum(self.vacuum_hours, dry_run=False, enforce_retention_duration=False, full=True)
+        if now - self._vacuumed.get(name, -every) < every:
+            return 0
+        self._vacuumed[name] = now
+        before = sum(1 for _ in self._path(name).rglob("*.parquet"))
+        self._tables[name].vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        return before - sum(1 for _ in self._path(name).rglob("*.parquet"))
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
         """Add columns, null in all rows there are, in a commit of its own; `retired` ones stay in the tables.
@@ -344,7 +377,7 @@ class DeltaStore:
                     schema,
                     partition_by=partition,
                     mode="ignore",
-                    configuration=_PROPERTIES,
+                    configuration={**_PROPERTIES, **self._log_kept},
                 )
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
@@ -484,5 +517,10 @@ class DeltaStore:
 
 
 def delta_store(aggregation: Aggregation, engine: ColumnEngine, options: Mapping[str, Any]) -> DeltaStore:
-    """The store that the options of a configuration describe: `path`."""
-    return DeltaStore(aggregation, engine, options["path"])
+    """The store that the options of a configuration describe: `path`, and how long what is over is kept."""
+    made = DeltaStore(aggregation, engine, options["path"])
+    if (files := length_of(options.get("keep_files"))) is not None:
+        made.vacuum_hours = math.ceil(files / _HOUR)
+    if (log := length_of(options.get("keep_log"))) is not None:
+        made.keep_log = log
+    return made

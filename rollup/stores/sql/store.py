@@ -143,6 +143,10 @@ class SqlStore:
         """Nothing to do: a database looks after its files itself."""
         return {}
 
+    def release(self, pin: Callable[[], object]) -> int:
+        """Nothing to do: a database looks after its files itself."""
+        return 0
+
     def snapshot(self) -> SqlSnapshot:
         """The commit that is the newest when it is first read, to read from."""
         return SqlSnapshot(self)
