@@ -201,7 +201,7 @@ def test_a_small_batch_beside_a_large_state_stays_on_rows(monkeypatch: pytest.Mo
     [
         "create unique index I on W(symbol)",
         "select * from S#length_batch(3)",
-        "select a.price as p from S as a unidirectional, W as w where a.symbol = w.symbol",
+        "select a.price as p from S as a unidirectional left outer join W as w on a.symbol = w.symbol",
     ],
 )
 def test_a_component_with_a_statement_that_cannot_go_over_stays(more: str) -> None:

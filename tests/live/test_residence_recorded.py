@@ -29,6 +29,7 @@ GO_OVER = {
     "nw_on_delete",
     "nw_on_update_order",
     "nw_select_delete",
+    "nw_told_together",
     "nw_undeploy",
 }
 """The cases whose statements have a program from the beginning, and go over to it."""

@@ -78,6 +78,10 @@ class Instance:
         """A named window or table, as this partition sees it."""
         return self.component.store(name, self.partition)
 
+    def running(self, number: int) -> Running | None:
+        """What keeps up the aggregates over an input of a sub-query, where something does."""
+        return next((each for each in self._running if each.input == number), None)
+
     def _followed(self, name: str) -> bool:
         return self.store(name).told
 

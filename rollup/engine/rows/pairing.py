@@ -180,6 +180,11 @@ class Pairs:
             known.add(place)
         return steps
 
+    def clear(self) -> None:
+        """Nothing is held."""
+        for side in self._sides.values():
+            side.rows.clear()
+
     def fill(self, place: int, rows: Sequence[Row]) -> None:
         """Rows that a window holds from now on."""
         self._move(place, rows, ())

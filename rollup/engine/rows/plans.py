@@ -89,6 +89,12 @@ class Subquery:
     whole: bool = False
     """Whether the value is the row of the input itself, which may be missing; else it is a row of the columns."""
 
+    @property
+    def exprs(self) -> Sequence[Expr | None]:
+        """All that it evaluates."""
+        called = (each for call in self.calls for each in (*call.args, call.where))
+        return (*self.columns, self.where, *self.keys, *called, self.having)
+
 
 @dataclass(frozen=True)
 class Previous:
@@ -221,6 +227,11 @@ class Select:
     def makes_what_leaves(self) -> bool:
         """Whether rows that leave are made: somebody gets them, or they may be the first after an output."""
         return self.tells_what_leaves or self.rate.mode == "first"
+
+    @property
+    def leaves(self) -> bool:
+        """Whether rows of an input leave: all but those of a stream without a window."""
+        return not all(isinstance(each, StreamInput) and each.window is None for each in self.inputs)
 
     @property
     def comes_alone(self) -> bool:

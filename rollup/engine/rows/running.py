@@ -117,7 +117,7 @@ def running_of(
         if isinstance(lookup, Subquery)
         and place not in inner
         and (
-            stands_alone(lookup, inputs[lookup.input], width) or _follows(lookup, inputs[lookup.input], width, followed)
+            stands_alone(lookup, inputs[lookup.input], width) or follows(lookup, inputs[lookup.input], width, followed)
         )
         else None
         for place, lookup in enumerate(lookups)
@@ -132,7 +132,7 @@ def stands_alone(lookup: Subquery, input: Input, width: int) -> bool:
     return isinstance(input, StreamInput) and _asks_nothing(lookup, width)
 
 
-def _follows(lookup: Subquery, input: Input, width: int, followed: Callable[[str], bool]) -> bool:
+def follows(lookup: Subquery, input: Input, width: int, followed: Callable[[str], bool]) -> bool:
     """The same over a store, of which nothing is asked that has another answer later."""
     if not isinstance(input, StoreInput) or input.prior or not followed(input.store):
         return False

@@ -357,11 +357,16 @@ class SelectInstance(Instance):
         """Aggregates and outputs."""
         return [self.kind.snapshot(), self.outputs.snapshot()]
 
-    def restore_kept(self, state: Any) -> None:
-        """Aggregates and outputs."""
+    def refill_pairs(self) -> None:
+        """The combinations of a join are those of what its inputs hold."""
         if self.pairs is not None:
+            self.pairs.clear()
             for place in range(self._width):
                 self.pairs.fill(place, sorted(self.held(place), key=lambda row: row.id))
+
+    def restore_kept(self, state: Any) -> None:
+        """Aggregates and outputs."""
+        self.refill_pairs()
         self.kind.restore(state[0])
         self.outputs.restore(state[1])
         self._hear(True)

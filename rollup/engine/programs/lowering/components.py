@@ -7,19 +7,21 @@ from dataclasses import dataclass, field
 
 from rollup.engine.compiler.source import Source
 from rollup.engine.compiler.types import INT, ColumnsOf, ListOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
-from rollup.engine.expressions import Call, Const, Expr, Field, Variable, walk
+from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Variable, walk
 from rollup.engine.operators import EQUAL
 from rollup.engine.programs.lowering import stores
 from rollup.engine.programs.lowering.expressions import expressions, fields_of, test, type_of_value
 from rollup.engine.programs.lowering.grouping import Emit, selection
 from rollup.engine.programs.lowering.linking import Linker
+from rollup.engine.programs.lowering.lookups import Join, Side, asked
 from rollup.engine.programs.lowering.stores import Store
 from rollup.engine.programs.lowering.unsupported import NotLowered, Unsupported
 from rollup.engine.programs.lowering.windows import window
 from rollup.engine.rows.actions import Merge, OnSelect, SetVariables, Split
 from rollup.engine.rows.component import Component, Deployed
-from rollup.engine.rows.plans import Filter, Input, Select, StoreInput, StreamInput, Target
+from rollup.engine.rows.plans import Filter, Input, Select, StoreInput, StreamInput, Subquery, Target
 from rollup.engine.rows.stores.named import WindowStore
+from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.types import BOOL, DataType, RowType
 
 TRUE = Const(True, BOOL)
@@ -99,6 +101,11 @@ class _Lowering:
         """By stream or store, into which others its rows go on."""
         self._emits: dict[str, str] = {}
         """By store the function that tells its listeners."""
+        plans = [each.plan for each in component.statements.values()]
+        self._acted = {
+            each.store for each in plans if isinstance(each, Merge) or (isinstance(each, OnSelect) and each.delete)
+        }
+        """The stores that events change beside what goes into them."""
 
     def program(self) -> Program:
         """All statements, stores first, since statements before them may insert into them. Raises NotLowered."""
@@ -118,6 +125,7 @@ class _Lowering:
     def _statement(self, name: str, deployed: Deployed) -> None:
         if deployed.context is not None:
             raise NotLowered("context", deployed.context)
+        self._linker.asks = ()
         match deployed.plan:
             case Select() as plan:
                 self._select(name, plan, deployed.order)
@@ -155,7 +163,7 @@ class _Lowering:
         if tests:
             passes = test(self._linker, f"{name}_filter", tests, {0: "row"}, "row")
             asked = f"{passes}(row)"
-            if any(isinstance(part, Variable) for each in tests for part in walk(each)):
+            if any(isinstance(part, Variable | Ask) for each in tests for part in walk(each)):
                 stream.first.append(f"{name}_filtered = {asked}")
                 asked = f"{name}_filtered"
             steps = [f"if {asked}:", *(f"    {step}" for step in steps)]
@@ -199,26 +207,81 @@ class _Lowering:
 
     def _select(self, name: str, plan: Select, order: int) -> None:
         self._refuse(plan)
+        inputs, width = (*plan.inputs, *plan.own_inputs), len(plan.inputs)
+        self._linker.asks = [
+            asked(self._linker, self._stores, f"ask{order}_{number}", each, inputs, width)
+            for number, each in enumerate(plan.lookups)
+        ]
         emit = self._emit_rows(name, plan, order)
-        (source,) = plan.inputs
         if plan.target is not None:
-            origin = source.filter.stream if isinstance(source, StreamInput) else getattr(source, "store", "")
-            self._flows.setdefault(origin, []).append(plan.target.name)
+            for source in plan.inputs:
+                origin = source.filter.stream if isinstance(source, StreamInput) else getattr(source, "store", "")
+                self._flows.setdefault(origin, []).append(plan.target.name)
+        if plan.join is not None:
+            self._join(plan, order, emit)
+            return
+        (source,) = plan.inputs
         if isinstance(source, StoreInput):
-            store = self._stores.get(source.store)
-            if store is None or not source.follow:
+            if not source.follow:
                 raise NotLowered("input", "a table")
+            store = self._store(source)
             store.follow(selection(self._linker, plan, f"select{order}", store.row, emit))
             return
         assert isinstance(source, StreamInput)
         stream = self._stream(source.filter.stream)
-        stream.kept |= self._fields(plan, source)
+        stream.kept |= self._fields(plan, 0)
         entry = selection(self._linker, plan, f"select{order}", stream.row, emit)
         ports = {f"emit_{each}": [f"{entry}_{each}"] for each in ("insert", "remove")}
         made = window(self._linker, source.window, f"window{order}", stream.row, ports)
         self._timers.append((0, order, made, entry))
         row = f"keep_{stream.name}(row)"
         self._read(source.filter, [f"{made}_insert({row})", f"{entry}_flush()"], f"select{order}")
+
+    def _join(self, plan: Select, order: int, emit: Emit) -> None:
+        """A join of two inputs: what comes into one finds its partners in the other."""
+        spec, sides, name = plan.join, list[Side](), f"join{order}"
+        assert spec is not None
+        if len(plan.inputs) != 2 or spec.sides[0].kind != "inner" or spec.alone:
+            raise NotLowered("join", "of three, or an outer one")
+        for place, source in enumerate(plan.inputs):
+            moves = spec.only in (None, place)
+            if isinstance(source, StoreInput):
+                sides.append(Side(self._store(source), source.condition, moves and source.follow))
+                continue
+            assert isinstance(source, StreamInput)
+            stream = self._stream(source.filter.stream)
+            stream.kept |= self._fields(plan, place)
+            held = WindowStore(stream.type, source.window or KeepAll())
+            sides.append(Side(Store(f"window{order}", held, stream.row, True), None, moves))
+        bare = [isinstance(each, StreamInput) and each.window is None for each in plan.inputs]
+        streams = [isinstance(each, StreamInput) for each in plan.inputs]
+        seeks = not all(each.moves for each in sides)
+        if all(streams) or sides[0].store is sides[1].store or any(bare) is not seeks:
+            raise NotLowered("join", "of inputs that change at once, or of which one brings rows about")
+        join = Join(self._linker, plan, name, sides, emit)
+        moved = [join.moved(place) if each.moves else None for place, each in enumerate(sides)]
+        for place, (source, heard) in enumerate(zip(plan.inputs, moved, strict=True)):
+            if heard is None:
+                continue
+            if isinstance(source, StoreInput):
+                sides[place].store.follow(heard)
+                continue
+            assert isinstance(source, StreamInput)
+            stream, indexes = self._stream(source.filter.stream), sides[place].store.shown.values()
+            ports = dict[str, list[str]]()
+            for way in ("insert", "remove"):
+                lines = [f"{each}_{way}(row)" for each in (*indexes, heard)]
+                ports[f"emit_{way}"] = [self._linker.function(f"{heard}_{way}_all", "row", lines)]
+            made = window(self._linker, source.window, f"window{order}", stream.row, ports)
+            self._timers.append((0, order, made, heard))
+            self._read(source.filter, [f"{made}_insert(keep_{stream.name}(row))", f"{heard}_flush()"], f"select{order}")
+
+    def _store(self, source: StoreInput) -> Store:
+        """The store of an input. Raises NotLowered."""
+        store = self._stores.get(source.store)
+        if store is None or source.prior:
+            raise NotLowered("input", "a table")
+        return store
 
     def _emit_rows(self, name: str, plan: Select, order: int) -> Emit:
         """The lines that deliver a row of a select and insert it."""
@@ -248,13 +311,9 @@ class _Lowering:
     def _refuse(self, plan: Select) -> None:
         """Raises NotLowered for what no operator does yet."""
         self._refuse_outputs(plan)
-        if plan.lookups or plan.own_inputs:
-            raise NotLowered("lookup")
-        if plan.join is not None or len(plan.inputs) != 1:
-            raise NotLowered("join")
-        source = plan.inputs[0]
-        if not isinstance(source, StoreInput | StreamInput) or source.prior or getattr(source, "unnest", ()):
-            raise NotLowered("input", type(source).__name__)
+        for source in plan.inputs:
+            if not isinstance(source, StoreInput | StreamInput) or source.prior or getattr(source, "unnest", ()):
+                raise NotLowered("input", type(source).__name__)
 
     def _refuse_circles(self) -> None:
         """Raises NotLowered where a row may cause another of its own stream: that may have no end, which only rows refuse."""
@@ -268,18 +327,22 @@ class _Lowering:
                 raise NotLowered("circle", origin)
 
     @staticmethod
-    def _fields(plan: Select, source: StreamInput) -> set[int]:
+    def _fields(plan: Select, place: int) -> set[int]:
         """The fields of a stream that a statement reads after the window."""
+        source = plan.inputs[place]
         calls = [call for level in plan.levels for call in level.calls] + list(
             plan.grouping.calls if plan.grouping else ()
         )
         keys = [key for level in plan.levels for key in level.keys] + list(
             plan.grouping.dimensions if plan.grouping else ()
         )
-        of_window = [*getattr(source.window, "key", ()), *getattr(source.window, "by", ())]
+        window = getattr(source, "window", None)
+        of_window = fields_of([*getattr(window, "key", ()), *getattr(window, "by", ())], 0)
         arguments = [each for call in calls for each in call.args]
-        exprs = [*plan.projection.columns, plan.projection.having, plan.where, *keys, *arguments, *of_window]
-        return fields_of(exprs, 0)
+        exprs = [*plan.projection.columns, plan.projection.having, plan.where, *keys, *arguments]
+        joined = [] if plan.join is None else [each.condition for each in plan.join.sides]
+        asked = [each for lookup in plan.lookups if isinstance(lookup, Subquery) for each in lookup.exprs]
+        return of_window | fields_of([*exprs, *joined, *asked], place)
 
     def _create(self, name: str, title: str, order: int) -> None:
         """A named window."""
@@ -289,7 +352,8 @@ class _Lowering:
         if spec.filled_from is not None:
             raise NotLowered("store", "filled from another")
         kinds = list(spec.type.fields.values())
-        store = self._stores[title] = Store(f"store{order}", spec, Reference(f"Row_store{order}"))
+        acted = title in self._acted
+        store = self._stores[title] = Store(f"store{order}", spec, Reference(f"Row_store{order}"), acted)
         self._linker.structs[store.row.struct] = _record(store.row.struct, dict(enumerate(kinds)))
         self._emits[title] = self._emitting(name, order, kinds, store.name)
         stores.create(self._linker, store)

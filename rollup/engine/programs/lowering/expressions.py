@@ -9,7 +9,7 @@ from typing import Any
 from rollup.engine import operators
 from rollup.engine.compiler.types import BOOL, CODE, FLOAT, INT, Tuple, Type
 from rollup.engine.compiling import Source
-from rollup.engine.expressions import Ask, Call, Case, Closure, Const, Expr, Field, Now, RowOf, Variable, walk
+from rollup.engine.expressions import Ask, Call, Case, Closure, Const, Expr, Field, Now, RowOf, Variable, lasting, walk
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.types import DataType, Kind
@@ -72,10 +72,9 @@ def fields_of(exprs: Sequence[Expr | None], input: int) -> set[int]:
 
 
 def refuse_unsteady(exprs: Sequence[Expr | None]) -> None:
-    """Raises NotLowered where the clock or a variable changes what is said of a row: it would leave another group than its own."""
-    parts = [part for each in exprs if each is not None for part in walk(each)]
-    if any(isinstance(each, Now | Variable) for each in parts):
-        raise NotLowered("value", "of a row, which the clock or a variable changes")
+    """Raises NotLowered where something else changes what is said of a row: it would leave another group than its own."""
+    if not lasting([each for each in exprs if each is not None]):
+        raise NotLowered("value", "of a row, which the clock, a variable or a look-up changes")
 
 
 def expressions(
@@ -133,6 +132,11 @@ class ProgramText(Source):
                 return "s.now"
             case Variable():
                 return f"s.{self._linker.variable(expr.name, type_of_value(expr.type))}"
+            case Ask() if expr.index < len(self._linker.asks):
+                asked = self._linker.asks[expr.index]
+                if asked.told and not self._rows:
+                    raise NotLowered("lookup", "of a row, asked by a group")
+                return self._keep(f"{asked.name}({'row' if asked.told else ''})")
             case Ask() | RowOf() | Closure():
                 raise NotLowered("lookup", type(expr).__name__)
             case _:

@@ -29,16 +29,20 @@ _SORTED = "sorted_list()"
 _ROW = {0: "row"}
 
 
-def selection(linker: Linker, plan: Select, name: str, row: Reference, emit: Emit) -> str:
-    """The operator that makes the rows of a statement. Raises NotLowered."""
+def selection(
+    linker: Linker, plan: Select, name: str, row: Reference, emit: Emit, rows: Mapping[int, str] | None = None
+) -> str:
+    """The operator that makes the rows of a statement. `rows`: those of the inputs in one that a join has made. Raises
+    NotLowered."""
     if len(plan.levels) > 1:
         raise NotLowered("groups", "several levels")
     if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
         raise NotLowered("groups", "a rollup")
-    made = _Selection(linker, plan, name, row, emit).operator()
+    made = _Selection(linker, plan, name, row, emit, _ROW if rows is None else rows).operator()
     conditions = [each for each in (plan.where, getattr(plan.inputs[0], "condition", None)) if each is not None]
-    refuse_unsteady(conditions)
-    if not conditions:
+    if plan.leaves:
+        refuse_unsteady(conditions)
+    if rows is not None or not conditions:
         return made
     passes = test(linker, f"{name}_passes", conditions, _ROW, "row")
     ports = {"test": [passes], **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")}}
@@ -48,8 +52,11 @@ def selection(linker: Linker, plan: Select, name: str, row: Reference, emit: Emi
 class _Selection:
     """The lowering of one selection."""
 
-    def __init__(self, linker: Linker, plan: Select, name: str, row: Reference, emit: Emit) -> None:
+    def __init__(
+        self, linker: Linker, plan: Select, name: str, row: Reference, emit: Emit, rows: Mapping[int, str]
+    ) -> None:
         self._linker, self._plan, self._name, self._row, self._emit = linker, plan, name, row, emit
+        self._rows = rows
         level = plan.levels[0] if plan.levels else None
         self._keys: Sequence[Expr] = plan.grouping.dimensions if plan.grouping else level.keys if level else ()
         self._calls: Sequence[AggregateCall] = plan.grouping.calls if plan.grouping else level.calls if level else ()
@@ -60,10 +67,12 @@ class _Selection:
         if plan.grouping is None and not plan.levels:
             return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
         refuse_unsteady(self._keys)
+        if plan.leaves:
+            refuse_unsteady([each for call in self._calls for each in call.args])
         fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
         group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
         self._linker.structs[group.name] = group
-        slots, values = self._aggregates(group)
+        slots, values = aggregates(self._linker, name, self._calls, group, "row", self._rows)
         types = {"Group": Reference(group.name), "Row": self._row, "Key": key_type(self._keys)}
         ports = {
             "accumulate": [f"{name}_accumulate"],
@@ -92,69 +101,78 @@ class _Selection:
                 return self._emit("sign", texts)
             return [f"if {texts[0]} is True:", *(f"    {line}" for line in self._emit("sign", texts[1:]))]
 
-        return expressions(self._linker, f"{self._name}_emit", f"{arguments}, sign", exprs, _ROW, end, slots, values)
+        rows = self._rows if arguments.startswith("row") else {}
+        return expressions(self._linker, f"{self._name}_emit", f"{arguments}, sign", exprs, rows, end, slots, values)
 
     def _keyed(self, group: str) -> None:
         """The key of a row, that of a group, and a new group."""
         key = lambda values: [f"return {key_text(values)}"]  # noqa: E731
         new = lambda values: [f"return {group}({', '.join(values)})"]  # noqa: E731
-        expressions(self._linker, f"{self._name}_key", "row", self._keys, _ROW, key)
-        expressions(self._linker, f"{self._name}_new_group", "row", self._keys, _ROW, new)
+        expressions(self._linker, f"{self._name}_key", "row", self._keys, self._rows, key)
+        expressions(self._linker, f"{self._name}_new_group", "row", self._keys, self._rows, new)
         self._linker.function(f"{self._name}_key_of", "group", key([f"group.k{i}" for i in range(len(self._keys))]))
 
-    def _aggregates(self, group: Struct) -> tuple[list[str], list[str]]:
-        """How rows enter and leave; the names of the values, and the lines that compute them."""
-        accumulated, retracted, values = list[_Change](), list[_Change](), list[str]()
-        for i, call in enumerate(self._calls):
-            slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
-            for slot, start in call.aggregate.slots.items():
-                group.fields[f"a{i}_{slot}"] = self._slot(call, start)
-            texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
-            accumulated.append((call, call.aggregate.enter.format(**texts)))
-            retracted.append((call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts)))
-            value = call.aggregate.value.format(**slots)
-            whole = bool(call.args) and type_of_value(call.args[0].type) is INT
-            values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
-        self._changing("accumulate", accumulated)
-        self._changing("retract", retracted)
-        return [f"v{i}" for i in range(len(self._calls))], values
 
-    @staticmethod
-    def _slot(call: AggregateCall, start: str) -> Type:
-        """The type of a slot of a group."""
-        if call.distinct or call.where is not None or call.aggregate.objects:
-            raise NotLowered("aggregate", f"{call.aggregate.name} with more than arguments")
-        kinds = [type_of_value(each.type) for each in call.args]
-        if any(each.type.kind is Kind.LONG for each in call.args) and call.aggregate.beyond is not None:
-            raise NotLowered("aggregate", f"{call.aggregate.name} of longs, which may go beyond 64 bits")
-        if start == _SORTED and kinds[0] in (INT, FLOAT):
-            return SortedOf(kinds[0])
-        if start == "0" and FLOAT in kinds and call.aggregate.name in ("sum", "avg"):
-            return FLOAT
-        if start == "None" and kinds:
-            return kinds[0].optional
-        if start not in _STARTS:
-            raise NotLowered("aggregate", call.aggregate.name)
-        return _STARTS[start]
+def aggregates(
+    linker: Linker,
+    name: str,
+    calls: Sequence[AggregateCall],
+    group: Struct,
+    arguments: str,
+    rows: Mapping[int, str],
+) -> tuple[list[str], list[str]]:
+    """How rows enter and leave groups: functions of a group and of `arguments`. The names of the values, and the lines that
+    compute them."""
+    accumulated, retracted, values = list[_Change](), list[_Change](), list[str]()
+    for i, call in enumerate(calls):
+        slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
+        for slot, start in call.aggregate.slots.items():
+            group.fields[f"a{i}_{slot}"] = _slot(call, start)
+        texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
+        accumulated.append((call, call.aggregate.enter.format(**texts)))
+        retracted.append((call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts)))
+        value = call.aggregate.value.format(**slots)
+        whole = bool(call.args) and type_of_value(call.args[0].type) is INT
+        values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
+    for way, changes in (("accumulate", accumulated), ("retract", retracted)):
+        asked = [each for call, _ in changes for each in call.args]
+        expressions(linker, f"{name}_{way}", f"group, {arguments}", asked, rows, _changing(changes))
+    return [f"v{i}" for i in range(len(calls))], values
 
-    def _changing(self, name: str, changes: Sequence[_Change]) -> None:
-        """The function by which rows enter groups, or leave them."""
-        arguments = [each for call, _ in changes for each in call.args]
 
-        def end(texts: list[str]) -> list[str]:
-            lines, at = list[str](), 0
-            for i, (call, text) in enumerate(changes):
-                names = [f"x{i}_{n}" for n in range(len(call.args))]
-                lines += [f"{each} = {value}" for each, value in zip(names, texts[at : at + len(names)], strict=True)]
-                at += len(names)
-                steps = [each.strip() for each in text.split(";")]
-                known = " and ".join(f"{each} is not None" for each in names)
-                lines += (
-                    [f"if {known}:", *(f"    {each}" for each in steps)] if known and call.aggregate.skips else steps
-                )
-            return lines
+def _slot(call: AggregateCall, start: str) -> Type:
+    """The type of a slot of a group."""
+    if call.distinct or call.where is not None or call.aggregate.objects:
+        raise NotLowered("aggregate", f"{call.aggregate.name} with more than arguments")
+    kinds = [type_of_value(each.type) for each in call.args]
+    if any(each.type.kind is Kind.LONG for each in call.args) and call.aggregate.beyond is not None:
+        raise NotLowered("aggregate", f"{call.aggregate.name} of longs, which may go beyond 64 bits")
+    if start == _SORTED and kinds[0] in (INT, FLOAT):
+        return SortedOf(kinds[0])
+    if start == "0" and FLOAT in kinds and call.aggregate.name in ("sum", "avg"):
+        return FLOAT
+    if start == "None" and kinds:
+        return kinds[0].optional
+    if start not in _STARTS:
+        raise NotLowered("aggregate", call.aggregate.name)
+    return _STARTS[start]
 
-        expressions(self._linker, f"{self._name}_{name}", "group, row", arguments, _ROW, end)
+
+def _changing(changes: Sequence[_Change]) -> Callable[[list[str]], list[str]]:
+    """The lines by which rows enter groups, or leave them, of the texts of the values."""
+
+    def end(texts: list[str]) -> list[str]:
+        lines, at = list[str](), 0
+        for i, (call, text) in enumerate(changes):
+            names = [f"x{i}_{n}" for n in range(len(call.args))]
+            lines += [f"{each} = {value}" for each, value in zip(names, texts[at : at + len(names)], strict=True)]
+            at += len(names)
+            steps = [each.strip() for each in text.split(";")]
+            known = " and ".join(f"{each} is not None" for each in names)
+            lines += [f"if {known}:", *(f"    {each}" for each in steps)] if known and call.aggregate.skips else steps
+        return lines
+
+    return end
 
 
 _Change = tuple[AggregateCall, str]

@@ -62,6 +62,14 @@ def _helpers() -> Mapping[str, Function]:
     return functions_of(inspect.getsource(aggregates), aggregates.__file__)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The function of a look-up: its name, and whether it is told the row that asks."""
+
+    name: str
+    told: bool
+
+
 @dataclass
 class Linker:
     """A program while operators are put into it. `constants`: the values of fields that the plan gives."""
@@ -74,6 +82,8 @@ class Linker:
     """The values of the engine's variables."""
     variables: dict[str, str] = field(default_factory=dict[str, str])
     """By variable the field with its value."""
+    asks: Sequence[Asked] = ()
+    """The look-ups of the statement at hand."""
 
     def operator(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rollup.engine.compiler.types import INT, ListOf, QueueOf, Reference, Struct
@@ -25,7 +25,8 @@ from rollup.engine.rows.actions import Action, DeleteAction, InsertAction, Merge
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.stores.named import WindowStore
 from rollup.engine.rows.windows.keyed import Unique
-from rollup.engine.types import Kind
+from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import DataType, Kind
 
 _FOLLOWING = ("insert", "remove", "flush")
 BOTH = {0: "row", 1: "found", 2: "found"}
@@ -39,7 +40,13 @@ class Store:
     name: str
     spec: WindowStore
     row: Reference
+    acted: bool
+    """Whether events change it beside what goes into it: then those who follow it may not know all while an event is on its way."""
     indexes: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
+    shown: dict[tuple[int, ...], str] = field(default_factory=dict[tuple[int, ...], str])
+    """Indexes of the rows of which those who follow it know."""
+    observers: list[str] = field(default_factory=list[str])
+    """Operators that hear of what comes and leaves before all who follow."""
     followers: dict[str, list[str]] = field(default_factory=lambda: {each: [] for each in _FOLLOWING})
 
     @property
@@ -47,10 +54,44 @@ class Store:
         """The window's operator."""
         return f"{self.name}_window"
 
+    @property
+    def table(self) -> bool:
+        """Whether it is a table."""
+        return False
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """The fields of which it has one row for each value; none: it may have several."""
+        window = self.spec.window
+        if not isinstance(window, Unique) or not all(isinstance(each, Field) for each in window.key):
+            return ()
+        return tuple(each.index for each in window.key if isinstance(each, Field))
+
+    @property
+    def keyed(self) -> bool:
+        """Whether its rows are a map by key."""
+        return isinstance(self.spec.window, Unique)
+
     def follow(self, operator: str) -> None:
         """An operator hears of what comes and leaves."""
         for each in _FOLLOWING:
             self.followers[each].append(f"{operator}_{each}")
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Who looks for rows of a store: the texts of the rows that are known, by input, and the arguments that say them.
+
+    `found`: the inputs that a row that is found stands for. `shown`: it finds only what those who follow the store know;
+    `in_order`: in the store's own order, else in the order of arrival.
+    """
+
+    name: str
+    rows: Mapping[int, str]
+    arguments: str
+    found: tuple[int, ...]
+    shown: bool = False
+    in_order: bool = False
 
 
 def create(linker: Linker, store: Store) -> None:
@@ -65,10 +106,12 @@ def finish(linker: Linker, store: Store, emit: str, number: int) -> None:
     linker.state["stores_told"] = ListOf(INT)
     changed = linker.function(f"{store.name}_changed", "", [f"s.stores_told.append({number})"])
     ports = {f"follow_{each}": names for each, names in store.followers.items()}
-    ports |= {f"index_{each}": [f"{index}_{each}" for index in store.indexes.values()] for each in ("insert", "remove")}
-    linker.operator(
-        stores.NamedWindow, store.name, types={"Row": store.row}, ports={**ports, "emit": [emit], "changed": [changed]}
-    )
+    observers = [*store.shown.values(), *store.observers]
+    for each in ("insert", "remove"):
+        ports[f"index_{each}"] = [f"{index}_{each}" for index in store.indexes.values()]
+        ports[f"observe_{each}"] = [f"{observer}_{each}" for observer in observers]
+    ports |= {"emit": [emit], "changed": [changed]}
+    linker.operator(stores.NamedWindow, store.name, {"observed": bool(observers)}, {"Row": store.row}, ports)
 
 
 def merge(linker: Linker, plan: Merge, store: Store, name: str, emit: str) -> list[str]:
@@ -86,7 +129,9 @@ def acting(
     linker: Linker, store: Store, name: str, where: Expr | None, gone_as_new: bool, emit: Sequence[str]
 ) -> list[str]:
     """Lines for an event: what `matched` and `unmatched` of that name note happens as one change."""
-    _find(linker, where, store, name)
+    keep = [f"s.{name}_found.append(found)"]
+    asker = Asker(name, {0: "row"}, "row", (1, 2), in_order=True)
+    linker.function(f"{name}_find", "row", found(linker, store, conjuncts(where), asker, keep))
     if f"{store.window}_remove" not in linker.functions:
         raise NotLowered("window", "rows are taken out")
     ports = {each: [f"{name}_{each}"] for each in ("find", "matched", "unmatched")}
@@ -96,75 +141,87 @@ def acting(
     return [f"{name}_act(row)"]
 
 
-def _find(linker: Linker, where: Expr | None, store: Store, name: str) -> None:
-    """The rows that an event finds: by key where the condition says what is equal, else one by one."""
-    pairs, rest = list[tuple[Expr, Field]](), list[Expr]()
-    for part in conjuncts(where):
-        found = _equal(part)
-        if found is None:
+def found(linker: Linker, store: Store, where: Sequence[Expr], asker: Asker, keep: Sequence[str]) -> list[str]:
+    """Lines that do `keep` for the rows `found` that fulfil conditions: by key where these say what is equal, else one by one."""
+    pairs, rest = dict[int, Expr](), list[Expr]()
+    for part in where:
+        known = _equal(part, asker)
+        if known is None or known[1].index in pairs:
             rest.append(part)
         else:
-            pairs.append(found)
-    if isinstance(store.spec.window, Unique) and not _is_key(store, [field.index for _, field in pairs]):
-        pairs, rest = [], [*conjuncts(where)]  # several have the order of the window, which an index does not know
-    keep = [f"s.{name}_found.append(found)"]
+            pairs[known[1].index] = known[0]
+    key = store.key
+    if key and set(key) <= pairs.keys() and not (asker.shown and store.acted):
+        rest += [part for part in where if (known := _equal(part, asker)) and known[1].index not in key]
+        pairs = {place: pairs[place] for place in key}
+    elif store.table or (asker.in_order and store.keyed and not (key and set(key) <= pairs.keys())):
+        pairs, rest = {}, [*where]  # several have the order of the window, which an index does not know
     if rest:
-        fits = test(linker, f"{name}_fits", rest, BOTH, "row, found")
-        keep = [f"if {fits}(row, found):", *(f"    {line}" for line in keep)]
-    if not pairs:
-        rows = f"s.{store.window}_rows{'.values()' if isinstance(store.spec.window, Unique) else ''}"
-        lines = [f"for found in {rows}:", *(f"    {line}" for line in keep)]
-    else:
-        key = expressions(
-            linker, f"{name}_key", "row", [event for event, _ in pairs], {0: "row"}, lambda v: [f"return {key_text(v)}"]
+        arguments = ", ".join(each for each in (asker.arguments, "found") if each)
+        fits = test(
+            linker, f"{asker.name}_fits", rest, {**asker.rows, **dict.fromkeys(asker.found, "found")}, arguments
         )
-        places = tuple(field.index for _, field in pairs)
-        known = ["key"] if len(pairs) == 1 else [f"key[{i}]" for i in range(len(pairs))]
-        there = " and ".join(f"{each} is not None" for each in known)
-        lines = [f"key = {key}(row)", *_looked_up(linker, store, places, there, keep)]
-    linker.function(f"{name}_find", "row", lines)
-
-
-def _looked_up(linker: Linker, store: Store, places: tuple[int, ...], there: str, keep: Sequence[str]) -> list[str]:
-    """Lines for the rows with a key: a window by the same key is its own index."""
-    if _is_key(store, places):
-        lines = [f"found = s.{store.window}_rows.get(key)", f"if found is not None and {there}:"]
+        keep = [f"if {fits}({arguments}):", *(f"    {line}" for line in keep)]
+    if not pairs:
+        return _each(linker, store, asker, keep)
+    end = lambda values: [f"return {key_text(values)}"]  # noqa: E731
+    made = expressions(linker, f"{asker.name}_key", asker.arguments, [*pairs.values()], asker.rows, end)
+    known = ["key"] if len(pairs) == 1 else [f"key[{i}]" for i in range(len(pairs))]
+    there = " and ".join(f"{each} is not None" for each in known)
+    lines = [f"key = {made}({asker.arguments})"]
+    if tuple(pairs) == key:
+        lines += [f"found = s.{store.window}_rows.get(key)", f"if found is not None and {there}:"]
         return [*lines, *(f"    {line}" for line in keep)]
-    index = _index(linker, store, places)
-    lines = [
-        f"bucket = s.{index}_rows.get(key)",
-        f"if bucket is not None and {there}:",
-        "    for found in bucket.rows:",
+    return [*lines, *_bucket(linker, store, tuple(pairs), asker.shown, f" and {there}", keep)]
+
+
+def _each(linker: Linker, store: Store, asker: Asker, keep: Sequence[str]) -> list[str]:
+    """Lines for each row of a store."""
+    if asker.shown and not store.table:
+        if store.acted and asker.in_order and store.keyed:
+            raise NotLowered("join", "rows in the order of a window that an event is changing")
+        if store.acted or isinstance(store.spec.window, Time) or (store.keyed and not asker.in_order):
+            return [f"key = {key_text(())}", *_bucket(linker, store, (), True, "", keep)]
+    return [
+        f"for found in s.{store.window}_rows{'.values()' if store.keyed else ''}:",
+        *(f"    {line}" for line in keep),
     ]
+
+
+def _bucket(
+    linker: Linker, store: Store, places: tuple[int, ...], shown: bool, there: str, keep: Sequence[str]
+) -> list[str]:
+    """Lines for each row with a key."""
+    index = _index(linker, store, places, shown and store.acted)
+    lines = [f"bucket = s.{index}_rows.get(key)", f"if bucket is not None{there}:", "    for found in bucket.rows:"]
     return [*lines, *(f"        {line}" for line in keep)]
 
 
-def _is_key(store: Store, places: Sequence[int]) -> bool:
-    """Whether a window keeps a row for each of the values at these places."""
-    spec = store.spec.window
-    return isinstance(spec, Unique) and [getattr(each, "index", None) for each in spec.key] == [*places]
+def _index(linker: Linker, store: Store, places: tuple[int, ...], shown: bool) -> str:
+    """The index of a store by some fields. `shown`: of the rows of which those who follow it know."""
+    indexes = store.shown if shown else store.indexes
+    if places not in indexes:
+        parts = (f"{store.name}_by", *(("shown",) if shown else ()), *map(str, places))
+        indexes[places] = index(linker, "_".join(parts), store.row, [*store.spec.type.fields.values()], places)
+    return indexes[places]
 
 
-def _index(linker: Linker, store: Store, places: tuple[int, ...]) -> str:
-    """The index of a store by some fields."""
-    if places not in store.indexes:
-        name = store.indexes[places] = f"{store.name}_by_{'_'.join(map(str, places))}"
-        kinds = list(store.spec.type.fields.values())
-        keys = [Field(0, place, kinds[place]) for place in places]
-        linker.structs[f"Bucket_{name}"] = Struct(f"Bucket_{name}", {"rows": QueueOf(store.row, "?")})
-        key = linker.function(f"{name}_key", "row", [f"return {key_text([f'row[{place}]' for place in places])}"])
-        types = {"Row": store.row, "Bucket": Reference(f"Bucket_{name}"), "Key": key_type(keys)}
-        linker.operator(stores.Index, name, types=types, ports={"key": [key]})
-    return store.indexes[places]
+def index(linker: Linker, name: str, row: Reference, kinds: Sequence[DataType], places: tuple[int, ...]) -> str:
+    """An index of rows by some fields."""
+    keys = [Field(0, place, kinds[place]) for place in places]
+    linker.structs[f"Bucket_{name}"] = Struct(f"Bucket_{name}", {"rows": QueueOf(row, "?")})
+    key = linker.function(f"{name}_key", "row", [f"return {key_text([f'row[{place}]' for place in places])}"])
+    types = {"Row": row, "Bucket": Reference(f"Bucket_{name}"), "Key": key_type(keys)}
+    return linker.operator(stores.Index, name, types=types, ports={"key": [key]})
 
 
-def _equal(part: Expr) -> tuple[Expr, Field] | None:
-    """What an event has in common with a field of the rows that it finds."""
+def _equal(part: Expr, asker: Asker) -> tuple[Expr, Field] | None:
+    """What is known that a field of the rows to be found equals."""
     if not isinstance(part, Call) or part.op is not EQUAL or part.args[0].type.kind != part.args[1].type.kind:
         return None
     for event, found in (part.args, reversed(part.args)):
-        plain = isinstance(found, Field) and found.input == 1 and found.type.kind is not Kind.DOUBLE
-        if plain and isinstance(found, Field) and inputs_read([event]) <= {0}:
+        plain = isinstance(found, Field) and found.input == asker.found[0] and found.type.kind is not Kind.DOUBLE
+        if plain and isinstance(found, Field) and inputs_read([event]) <= asker.rows.keys():
             return event, found
     return None
 

@@ -190,11 +190,10 @@ class RowPerRow(Grouped):
         self.removed_groups.clear()
 
 
-class Total(Select):
-    """One row in all: the values after a change, and those before it."""
+class Kept(Operator):
+    """The aggregates of all rows."""
 
     group: Group
-    changing: bool
 
     @port
     def new_group(self) -> Group:
@@ -209,26 +208,48 @@ class Total(Select):
     def retract(self, group: Group, row: Row) -> None:
         """A row leaves the aggregates of a group."""
 
+    def current(self) -> Group:
+        """The group."""
+        if self.group is None:
+            self.group = self.new_group()
+        return self.group
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        self.accumulate(self.current(), row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        self.retract(self.current(), row)
+
+    def flush(self) -> None:
+        """The change is over."""
+
+
+class Total(Kept):
+    """One row in all: the values after a change, and those before it. `leaving`: the latter are made, too."""
+
+    leaving: bool
+    changing: bool
+
     @port
     def emit(self, group: Group, sign: int) -> None:
         """Make the row of a group."""
 
-    def touch(self) -> None:
-        """The group is about to change."""
-        if self.group is None:
-            self.group = self.new_group()
+    def touch(self) -> Group:
+        """The group, which is about to change."""
+        g = self.current()
         if not self.changing:
             self.changing = True
             if self.leaving:
-                self.emit(self.group, -1)
+                self.emit(g, -1)
+        return g
 
     def insert(self, row: Row) -> None:
-        self.touch()
-        self.accumulate(self.group, row)
+        self.accumulate(self.touch(), row)
 
     def remove(self, row: Row) -> None:
-        self.touch()
-        self.retract(self.group, row)
+        self.retract(self.touch(), row)
 
     def flush(self) -> None:
         if self.changing:

@@ -8,6 +8,7 @@ from rollup.engine.programs.operators.base import Bucket, Key, List, Map, Operat
 class NamedWindow(Operator):
     """Stands behind the window of the store. Listeners are told at once, statements that follow when the event is through."""
 
+    observed: bool
     inserted: List[Row]
     removed: List[Row]
 
@@ -26,6 +27,14 @@ class NamedWindow(Operator):
     @port
     def changed(self) -> None:
         """The window has something to tell."""
+
+    @port
+    def observe_insert(self, row: Row) -> None:
+        """Sub-queries and joins find a row from now on."""
+
+    @port
+    def observe_remove(self, row: Row) -> None:
+        """Sub-queries and joins find a row no longer."""
 
     @port
     def follow_insert(self, row: Row) -> None:
@@ -61,6 +70,11 @@ class NamedWindow(Operator):
     def tell(self) -> None:
         """The event is through: statements that follow hear of all that it has changed as one change."""
         s.place += 1
+        if self.observed:
+            for row in self.inserted:
+                self.observe_insert(row)
+            for row in self.removed:
+                self.observe_remove(row)
         for row in self.inserted:
             self.follow_insert(row)
         for row in self.removed:

@@ -27,8 +27,9 @@ from rollup.engine.reals import orderable, ordered_value
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select, StreamInput
+from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.runner import Delivery
+from rollup.engine.rows.running import Running as RunningRows
 from rollup.engine.rows.select import SelectInstance
 from rollup.engine.rows.stores.named import NamedWindow
 from rollup.engine.rows.windows.base import Window, WindowSpec
@@ -181,19 +182,33 @@ class Residence:
                 store = self._component.store(deployed.store, self._component.root)
                 assert isinstance(store, NamedWindow)
                 yield _Kept(f"store{deployed.order}_window", store.spec.window, store.window, store)
-            elif isinstance(plan, Select) and isinstance(source := plan.inputs[0], StreamInput):
+            elif isinstance(plan, Select):
                 instance = self._component.root.instances[name]
-                window = instance.inputs[0].window
-                if window is not None and source.window is not None:
-                    yield _Kept(f"window{deployed.order}", source.window, window, instance)
+                for source, state in zip(plan.inputs, instance.inputs, strict=False):
+                    if isinstance(source, StreamInput) and source.window is not None and state.window is not None:
+                        yield _Kept(f"window{deployed.order}", source.window, state.window, instance)
 
     def _groups(self) -> Iterator[tuple[str, SelectInstance, Sequence[AggregateCall]]]:
         """The statements that keep aggregates, by the names of their operators, with the calls."""
+        for order, plan, instance in self._selects():
+            if plan.grouping or plan.levels:
+                calls = plan.grouping.calls if plan.grouping is not None else plan.levels[0].calls
+                yield f"select{order}", instance, calls
+
+    def _kept_up(self) -> Iterator[tuple[str, RunningRows, Sequence[AggregateCall]]]:
+        """The aggregates that sub-queries keep up, by the names of their groups, with the calls."""
+        for order, plan, instance in self._selects():
+            for number, lookup in enumerate(plan.lookups):
+                running = instance.running(lookup.input) if isinstance(lookup, Subquery) else None
+                if isinstance(lookup, Subquery) and running is not None:
+                    yield f"ask{order}_{number}", running, lookup.calls
+
+    def _selects(self) -> Iterator[tuple[int, Select, SelectInstance]]:
+        """The selects, with their numbers and instances."""
         for name, deployed in self._component.statements.items():
             plan, instance = deployed.plan, self._component.root.instances.get(name)
-            if isinstance(plan, Select) and isinstance(instance, SelectInstance) and (plan.grouping or plan.levels):
-                calls = plan.grouping.calls if plan.grouping is not None else plan.levels[0].calls
-                yield f"select{deployed.order}", instance, calls
+            if isinstance(plan, Select) and isinstance(instance, SelectInstance):
+                yield deployed.order, plan, instance
 
     # from rows to the program
 
@@ -219,11 +234,11 @@ class Residence:
                     group.rows = rows
                 else:
                     continue
-                for slot, value in zip(_slots(calls), values, strict=True):
-                    if isinstance(kept := getattr(group, slot), int | float | None):
-                        setattr(group, slot, value)
-                    else:
-                        kept.update(map(ordered_value, value))
+                _enter(group, calls, values)
+        for name, running, calls in self._kept_up():
+            for _, values, _ in running.snapshot():
+                made.set(f"{name}_kept_group", group := space[f"{name}_new_group"]())
+                _enter(group, calls, values)
         return made
 
     @staticmethod
@@ -271,6 +286,11 @@ class Residence:
             owner.ask_timers()
         for name, instance, calls in self._groups():
             self._grouped(made, name, instance, calls)
+        for _, _, instance in self._selects():
+            instance.refill_pairs()
+        for name, running, calls in self._kept_up():
+            group = made.get(f"{name}_kept_group")
+            running.restore([] if group is None else [[(), _values(group, calls), 1]])
         self._component.changed += 1  # whoever has looked into the windows looks again
 
     @staticmethod
@@ -280,25 +300,19 @@ class Residence:
         if not plan.total:
             keys = plan.grouping.dimensions if plan.grouping is not None else plan.levels[0].keys
             width = len(keys)
-        fold, found = Fold(tuple(calls)), list[list[Any]]()
+        found = list[list[Any]]()
         some = [made.get(f"{name}_group")] if plan.total else made.get(f"{name}_groups").values()
         for group in some:
             if group is None:
                 continue
-            values = fold.start()
-            for place, slot in enumerate(_slots(calls)):
-                value = getattr(group, slot)
-                if isinstance(value, int | float | str | None):
-                    values[place] = value
-                else:
-                    values[place].update(map(orderable, value))
-            found.append([tuple(getattr(group, f"k{i}") for i in range(width)), values, group.rows or 1])
+            key = tuple(getattr(group, f"k{i}") for i in range(width))
+            found.append([key, _values(group, calls), getattr(group, "rows", 0) or 1])
         if plan.total:
             instance.kind.restore([found])
         elif plan.grouping is None:
             instance.kind.restore([[found], []])
         else:
-            instance.kind.restore([[found], [], [[0, key, (_shown(instance, key),)] for key, _, _ in found]])
+            instance.kind.restore([[found], [], [[0, key, _shown(instance, key)] for key, _, _ in found]])
 
     def _against(self) -> Unsupported | None:
         """Why a component stays as it is: columns carry it, or its state cannot be carried over; None where it goes over."""
@@ -320,12 +334,36 @@ def _slots(calls: Sequence[AggregateCall]) -> list[str]:
     return [f"a{i}_{slot}" for i, call in enumerate(calls) for slot in call.aggregate.slots]
 
 
-def _shown(instance: SelectInstance, key: tuple[Any, ...]) -> Row:
-    """A row of a group, which says no more than its key."""
-    plan = instance.plan
+def _enter(group: Any, calls: Sequence[AggregateCall], values: Sequence[Any]) -> None:
+    """The values of aggregates into a group."""
+    for slot, value in zip(_slots(calls), values, strict=True):
+        if isinstance(kept := getattr(group, slot), int | float | None):
+            setattr(group, slot, value)
+        else:
+            kept.update(map(ordered_value, value))
+
+
+def _values(group: Any, calls: Sequence[AggregateCall]) -> list[Any]:
+    """The values of a group's aggregates."""
+    values = Fold(tuple(calls)).start()
+    for place, slot in enumerate(_slots(calls)):
+        value = getattr(group, slot)
+        if isinstance(value, int | float | str | None):
+            values[place] = value
+        else:
+            values[place].update(map(orderable, value))
+    return values
+
+
+def _shown(instance: SelectInstance, key: tuple[Any, ...]) -> tuple[Row, ...]:
+    """Rows of a group, one for each input, which say no more than its key."""
+    plan, found = instance.plan, list[Row]()
     dimensions = plan.grouping.dimensions if plan.grouping is not None else ()
-    known = {each.index: value for each, value in zip(dimensions, key, strict=True) if isinstance(each, Field)}
-    return Row(0, tuple(known.get(i) for i in range(1 + max(known, default=-1))))
+    pairs = list(zip(dimensions, key, strict=True))
+    for number in range(len(plan.inputs)):
+        known = {each.index: value for each, value in pairs if isinstance(each, Field) and each.input == number}
+        found.append(Row(0, tuple(known.get(i) for i in range(1 + max(known, default=-1)))))
+    return tuple(found)
 
 
 def _against_state(component: Component, deployed: Deployed) -> tuple[str, str] | None:

@@ -1,0 +1,200 @@
+"""What statements look up: sub-queries over stores, and joins of events or windows with stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rollup.engine.compiler.types import Reference, Struct
+from rollup.engine.conjunctions import conjuncts
+from rollup.engine.expressions import Ask, Expr, inputs_read, walk
+from rollup.engine.programs.lowering.expressions import expressions, refuse_unsteady, test
+from rollup.engine.programs.lowering.grouping import Emit, aggregates, selection
+from rollup.engine.programs.lowering.linking import Asked, Linker
+from rollup.engine.programs.lowering.stores import Asker, Store, found
+from rollup.engine.programs.lowering.unsupported import NotLowered
+from rollup.engine.programs.operators import grouping
+from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, Subquery
+from rollup.engine.rows.running import follows
+
+Stores = Mapping[str, Store]
+
+
+def asked(linker: Linker, stores: Stores, name: str, lookup: Lookup, inputs: Sequence[Input], width: int) -> Asked:
+    """The function of a look-up of a statement with so many inputs. Raises NotLowered."""
+    if not isinstance(lookup, Subquery) or lookup.mode not in ("value", "exists"):
+        raise NotLowered("lookup", type(lookup).__name__)
+    source = inputs[lookup.input]
+    store = stores.get(source.store) if isinstance(source, StoreInput) else None
+    if store is None or not isinstance(source, StoreInput) or source.prior:
+        raise NotLowered("lookup", "over a stream")
+    if (
+        lookup.keys
+        or (lookup.calls and lookup.mode == "exists")
+        or (lookup.mode == "value" and len(lookup.columns) != 1)
+    ):
+        raise NotLowered("lookup", "of groups, or of several columns")
+    if any(
+        isinstance(part, Ask) for each in (*lookup.exprs, source.condition) if each is not None for part in walk(each)
+    ):
+        raise NotLowered("lookup", "inside another")
+    correlated = bool(inputs_read(lookup.exprs) - {width})
+    outer = {number: f"row.r{number}" if width > 1 else "row" for number in range(width)} if correlated else {}
+    return _Lookup(linker, store, name, lookup, source, outer, width).asked()
+
+
+class _Lookup:
+    """The lowering of one sub-query over a store."""
+
+    def __init__(
+        self,
+        linker: Linker,
+        store: Store,
+        name: str,
+        plan: Subquery,
+        source: StoreInput,
+        outer: Mapping[int, str],
+        width: int,
+    ) -> None:
+        self._linker, self._store, self._name, self._plan = linker, store, name, plan
+        self._outer, self._width = outer, width
+        self._arguments = "row" if outer else ""
+        self._with_found = "row, found" if outer else "found"
+        self._rows = {**outer, width: "found"}
+        self._source, self._condition = source, source.condition
+
+    def asked(self) -> Asked:
+        """The function of the look-up."""
+        plan, store = self._plan, self._store
+        if plan.calls and not store.table and follows(plan, self._source, self._width, lambda name: True):
+            lines = self._kept_up()
+        elif plan.calls:
+            lines = self._folded()
+        elif plan.mode == "exists":
+            lines = [*self._found(["return True"]), "return False"]
+        else:
+            end = lambda values: [f"return {values[0]}"]  # noqa: E731
+            made = expressions(self._linker, f"{self._name}_value", self._with_found, plan.columns, self._rows, end)
+            keep = [f"value = {made}({self._with_found})", "n += 1"]
+            lines = ["n = 0", "value = None", *self._found(keep), "return value if n == 1 else None"]
+        return Asked(self._linker.function(self._name, self._arguments, lines), bool(self._outer))
+
+    def _found(self, keep: Sequence[str]) -> Sequence[str]:
+        plan = self._plan
+        where = [*conjuncts(plan.where), *([] if plan.calls else conjuncts(plan.having))]
+        return found_in(self._linker, self._store, self._name, where, self._condition, self._outer, self._width, keep)
+
+    def _aggregates(self, arguments: str, rows: Mapping[int, str]) -> tuple[str, str]:
+        """The group of the aggregates, and the function of the value that a group has."""
+        plan, name, linker = self._plan, self._name, self._linker
+        group = linker.structs[f"Group_{name}"] = Struct(f"Group_{name}", {})
+        slots, values = aggregates(linker, name, plan.calls, group, arguments, rows)
+        given = ", ".join(each for each in ("group", self._arguments) if each)
+        shown = [*([] if plan.having is None else [plan.having]), *plan.columns]
+
+        def end(texts: list[str]) -> list[str]:
+            if plan.having is None:
+                return [f"return {texts[0]}"]
+            return [f"return {texts[1]} if {texts[0]} is True else None"]
+
+        value = expressions(linker, f"{name}_value", given, shown, self._outer, end, slots, values)
+        return group.name, f"{value}({given})"
+
+    def _folded(self) -> list[str]:
+        group, value = self._aggregates(self._with_found, self._rows)
+        keep = [f"{self._name}_accumulate(group, {self._with_found})"]
+        return [f"group = {group}()", *self._found(keep), f"return {value}"]
+
+    def _kept_up(self) -> list[str]:
+        """Aggregates over all rows are kept up as the store tells of them."""
+        linker, name, store, plan = self._linker, self._name, self._store, self._plan
+        group, value = self._aggregates("found", {self._width: "found"})
+        linker.function(f"{name}_new_group", "", [f"return {group}()"])
+        ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "new_group")}
+        types = {"Group": Reference(group), "Row": store.row}
+        made = linker.operator(grouping.Kept, f"{name}_kept", {}, types, ports)
+        for condition, row in ((plan.where, self._width), (self._condition, 0)):
+            if condition is not None:
+                passes = test(linker, f"{made}_passes{row}", [condition], {row: "row"}, "row")
+                ports = {
+                    "test": [passes],
+                    **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")},
+                }
+                made = linker.operator(grouping.Where, f"{made}_where{row}", ports=ports)
+        store.observers.append(made)
+        return [f"group = {name}_kept_current()", f"return {value}"]
+
+
+def found_in(
+    linker: Linker,
+    store: Store,
+    name: str,
+    where: Sequence[Expr],
+    condition: Expr | None,
+    outer: Mapping[int, str],
+    place: int,
+    keep: Sequence[str],
+    in_order: bool = False,
+) -> list[str]:
+    """Lines that do `keep` for the rows of a store that those who follow it know. `condition`: that of the part that is read."""
+    if condition is not None:
+        passes = test(linker, f"{name}_part", [condition], {0: "found"}, "found")
+        keep = [f"if {passes}(found):", *(f"    {line}" for line in keep)]
+    return found(linker, store, where, Asker(name, outer, "row" if outer else "", (place,), True, in_order), keep)
+
+
+@dataclass
+class Side:
+    """An input of a join: the store, or the window as one; the part of it that is read; and whether its changes make rows."""
+
+    store: Store
+    condition: Expr | None
+    moves: bool
+
+
+class Join:
+    """The lowering of a join of two inputs, of which one changes at a time. `entry`: the operator that makes rows of pairs."""
+
+    def __init__(self, linker: Linker, plan: Select, name: str, sides: Sequence[Side], emit: Emit) -> None:
+        spec = plan.join
+        assert spec is not None
+        self._linker, self._plan, self._name, self._sides = linker, plan, name, sides
+        self._where = [*conjuncts(spec.sides[0].condition), *conjuncts(plan.where)]
+        refuse_unsteady([*self._where, *(each.condition for each in sides)])
+        self._seeks = not all(each.moves for each in sides)
+        if self._seeks and (plan.levels or plan.grouping is not None):
+            raise NotLowered("join", "aggregates of what one input alone brings about")
+        self._pair = linker.structs[f"Pair_{name}"] = Struct(
+            f"Pair_{name}", {f"r{place}": each.store.row for place, each in enumerate(sides)}
+        )
+        rows = {place: f"row.r{place}" for place in range(2)}
+        self.entry = selection(
+            linker, plan, f"select{name.removeprefix('join')}", Reference(self._pair.name), emit, rows
+        )
+
+    def moved(self, place: int) -> str:
+        """The operator that hears of what comes into an input and leaves it."""
+        name, struct, linker, other = f"{self._name}_{place}", self._pair.name, self._linker, self._sides[1 - place]
+        pair = f"{struct}({'row, found' if place == 0 else 'found, row'})"
+        for way in ("insert", "remove"):
+            lines = list[str]()
+            if way == "insert" or not (self._plan.comes_alone or self._seeks):
+                keep = [f"{self.entry}_{way}({pair})"]
+                lines = found_in(
+                    linker,
+                    other.store,
+                    f"{name}_{way}",
+                    self._where,
+                    other.condition,
+                    {place: "row"},
+                    1 - place,
+                    keep,
+                    self._seeks,
+                )
+            condition = self._sides[place].condition
+            if lines and condition is not None:
+                passes = test(linker, f"{name}_{way}_own", [condition], {0: "row"}, "row")
+                lines = [f"if {passes}(row):", *(f"    {line}" for line in lines)]
+            linker.function(f"{name}_{way}", "row", lines)
+        linker.function(f"{name}_flush", "", [f"{self.entry}_flush()"])
+        return name
