@@ -21,6 +21,10 @@ ahead = "1 day"                    # an event further ahead of the clock is a de
 [dead_letters]
 fail_above = "1 %"                 # a run of whose records more are dead ends, with exit code 1
 
+[storage]                          # how object stores are reached, see docs/object-stores.md
+endpoint = "https://s3.example.org"
+secret_access_key_env = "MY_SECRET"
+
 [metrics]
 port = 9400
 host = "127.0.0.1"                 # whose address it listens on
@@ -43,6 +47,7 @@ from typing import TYPE_CHECKING, Any
 
 from rollup.core.calendar import GMT, normal_zone
 from rollup.core.errors import ConfigError, TimeError
+from rollup.core.objects import ObjectPath, at, is_object
 from rollup.core.options import (
     Known,
     Provider,
@@ -55,6 +60,7 @@ from rollup.core.options import (
     text,
     whole,
 )
+from rollup.core.storage import checked, use
 from rollup.core.texts import text_of, toml_of
 from rollup.lang.languages import by_ending
 from rollup.sinks.kinds import KINDS as SINKS
@@ -87,7 +93,8 @@ _TOP: Known = {
     "statement_shards": whole(1, 4096),
     "on_error": one_of("set aside", "stop"),
     **dict.fromkeys(
-        ("sources", "sinks", "store", "late", "dead_letters", "metrics", "spark", "cascade", "serve"), elsewhere
+        ("sources", "sinks", "store", "late", "dead_letters", "metrics", "spark", "cascade", "serve", "storage"),
+        elsewhere,
     ),
 }
 _LATE: Known = {"policy": one_of("merge", "drop", "correct"), "ahead": text}
@@ -154,9 +161,14 @@ class Conf:
         return text
 
     @property
+    def local(self) -> Path:
+        """The folder of this machine for what commands have under way: the tables', where that is one."""
+        return self.checkpoint.parent if isinstance(self.tables, ObjectPath) else self.tables
+
+    @property
     def tables(self) -> Path:
-        """The folder of a store that has one; next to the checkpoint for others (dead letters live there)."""
-        return Path(self.store["path"]) if "path" in self.store else self.checkpoint.parent
+        """The folder of a store that has one, or its place in an object store; next to the checkpoint for others (dead letters live there)."""
+        return at(self.store["path"]) if "path" in self.store else self.checkpoint.parent
 
 
 def load(path: Path | str) -> Conf:
@@ -170,7 +182,7 @@ def load(path: Path | str) -> Conf:
     base = path.parent
     late, metrics = _table(path, raw, "late", _LATE), _table(path, raw, "metrics", _METRICS)
     dead = _table(path, raw, "dead_letters", _DEAD)
-    return Conf(
+    conf = Conf(
         path=path,
         app=base / raw["app"],
         checkpoint=base / raw["checkpoint"],
@@ -192,6 +204,10 @@ def load(path: Path | str) -> Conf:
         cascade=table(f"{path}: [cascade]", raw.get("cascade", {})),
         serve=table(f"{path}: [serve]", raw.get("serve", {})),
     )
+    variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
+    if any(is_object(str(each.get("path", ""))) for each in (conf.store, *conf.sinks.values())):
+        use(variables)
+    return conf
 
 
 def _table(path: Path, raw: Options, name: str, known: Known) -> Options:
@@ -210,7 +226,7 @@ def _kinds(path: Path, raw: Options, name: str, kinds: Mapping[str, Provider]) -
 def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> Options:
     """A table of options whose kind, keys and values are right, with its path made absolute."""
     kind_of(where, table(where, given), kinds)
-    return {name: str(base / value) if name == "path" else value for name, value in given.items()}
+    return {name: str(at(value, base)) if name == "path" else value for name, value in given.items()}
 
 
 def _with_file(text: str, path: Path) -> str:

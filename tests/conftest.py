@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 from zoneinfo import reset_tzpath
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.servers.kafka import KafkaBroker
     from tests.servers.postgres import NewUrl, PostgresServer
+    from tests.servers.s3 import S3Server
 
 _schemas = count()
 
@@ -86,6 +88,26 @@ def new_url(database: str) -> NewUrl:
         return f"{database}?options={quote(f'-csearch_path={schema}')}"
 
     return make
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Server]:
+    """A running S3 server. Tests share it: take a `bucket`."""
+    from tests.servers.s3 import S3Server
+
+    server = S3Server()
+    try:
+        yield server.start()
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """An empty bucket as `s3://name`, which this process and those that it starts can reach."""
+    for name, value in {**s3.environment, "ROLLUP_CACHE_OBJECTS": str(tmp_path / "copies")}.items():
+        monkeypatch.setenv(name, value)
+    return s3.new_bucket()
 
 
 @pytest.fixture(scope="session")

@@ -1,16 +1,17 @@
 """The commit record of a Delta store: one small file a commit, whose appearance is the commit.
 
 A record pins the version of every level's table and names the files of open rows, so a reader that opens the newest
-record sees one consistent moment. Records are created with `link`, which fails when the name exists: of two writers
-that make the same commit one is refused. The folder must be on a file system with atomic `link` (local or POSIX-shared).
+record sees one consistent moment. A record's name can be made once (`rollup.core.objects.create`): of two writers that
+make the same commit one is refused. A folder must be on a file system with atomic `link` (local or POSIX-shared), an
+object store must refuse a second object of one name, which is tried before the first commit.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
+import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -20,7 +21,9 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from rollup.checkpoint.checksums import named, sealed, unsealed, verified
+from rollup.core.copies import near
 from rollup.core.errors import FencedError, StoreError, refused_by_system
+from rollup.core.objects import ObjectPath, create, names_in, replace_durably, write_durably
 
 _RETIRED = "retired.json"
 _DIGITS = 12
@@ -91,24 +94,40 @@ class RecordFolder:
         self._cure = cure
 
     def create(self) -> None:
-        """Make the folder. Raises StoreError when that is not allowed."""
+        """Make the folder. Raises StoreError when that is not allowed, or a name there can be made twice."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if isinstance(self.folder, ObjectPath):
+                self._refuse_unsafe(self.folder / f"probe-{uuid.uuid4().hex}")
         except OSError as problem:
             raise StoreError(
                 f"cannot create {self.folder}: {problem.strerror}", hint="the job needs to write there"
             ) from None
 
+    def _refuse_unsafe(self, probe: Path) -> None:
+        """Raise StoreError where an object store takes a second object of one name."""
+        create(probe, b"first")
+        try:
+            create(probe, b"second")
+        except FileExistsError:
+            return
+        finally:
+            probe.unlink(missing_ok=True)
+        raise StoreError(
+            f"{self.folder}: the object store takes a second object of one name although it was told not to",
+            hint="two jobs could both commit there: a store is needed that obeys `If-None-Match: *` when an object is put",
+        )
+
     def numbers(self) -> list[int]:
         """The numbers of all records, oldest first. Raises StoreError when the folder cannot be read."""
         try:
-            names = os.listdir(self.folder)
+            found = names_in(self.folder)
         except FileNotFoundError:
             return []
         except OSError as problem:
             raise self._closed(self.folder, problem) from None
-        found = (name[7:-5] for name in names if name.startswith("commit-") and name.endswith(".json"))
-        return sorted(int(number) for number in found if number.isdecimal() and len(number) == _DIGITS)
+        numbered = (name[7:-5] for name in found if name.startswith("commit-") and name.endswith(".json"))
+        return sorted(int(number) for number in numbered if number.isdecimal() and len(number) == _DIGITS)
 
     def newest(self) -> Record | None:
         """The newest record, None when there is none. Raises StoreError when it is damaged."""
@@ -159,20 +178,16 @@ class RecordFolder:
     def write(self, record: Record) -> None:
         """Make a record appear. Raises FencedError when its number is taken, StoreError when the disk refuses."""
         path = self.path(record.number)
-        draft = self.folder / f".{path.name}.{os.getpid()}"
         try:
-            write_durably(draft, sealed(asdict(record)))
-            os.link(draft, path)
+            create(path, sealed(asdict(record)))
         except FileExistsError:
             raise self._taken(record.number) from None
         except OSError as problem:
             raise StoreError(f"cannot write {path}: {problem.strerror}") from None
-        finally:
-            draft.unlink(missing_ok=True)
 
     def refuse_taken(self, number: int) -> None:
         """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
-        if self.path(number).exists():
+        if self.path(number).is_file():
             raise self._taken(number)
 
     def _taken(self, number: int) -> FencedError:
@@ -199,8 +214,9 @@ class RecordFolder:
         if not isinstance(names, str):
             return pa.concat_tables([self.read_rows(name) for name in names])
         try:
-            known = verified(self.folder / names)
-            with pa.memory_map(str(self.folder / names)) as source:
+            file = near(self.folder / names)
+            known = verified(file)
+            with pa.memory_map(str(file)) as source:
                 found = pa.ipc.open_file(source).read_all()
                 if not known:  # from before there were checksums: at least nothing reads past its end
                     found.validate(full=True)
@@ -211,8 +227,9 @@ class RecordFolder:
     def batches(self, name: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The open rows of a file piece by piece, or only some columns of them. Raises StoreError as `read_rows`."""
         try:
-            verified(self.folder / name)
-            with pa.OSFile(str(self.folder / name)) as source:
+            path = near(self.folder / name)
+            verified(path)
+            with pa.OSFile(str(path)) as source:
                 file = pa.ipc.open_file(source)
                 if columns is not None:
                     chosen = [file.schema.get_field_index(column) for column in columns]
@@ -226,7 +243,7 @@ class RecordFolder:
         """Raises StoreError as `read_rows` where one of some files is missing or damaged; reads no rows."""
         for name in names:
             try:
-                verified(self.folder / name)
+                verified(near(self.folder / name))
             except _UNREADABLE as problem:
                 raise self._unreadable(name, problem) from None
 
@@ -256,7 +273,7 @@ class RecordFolder:
 
     def retire(self, columns: Collection[str]) -> None:
         """Let the tables keep columns that are no longer declared."""
-        if columns or (self.folder / _RETIRED).exists():
+        if columns or (self.folder / _RETIRED).is_file():
             replace_durably(self.folder / _RETIRED, sealed({"columns": sorted(columns)}))
 
     def tidy(self, before: float | None = None) -> None:
@@ -306,28 +323,3 @@ def identity(path: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file whose content has reached the disk when this returns. Raises OSError that has its name."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        try:
-            view = memoryview(content)
-            while view:
-                view = view[os.write(descriptor, view) :]
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    except OSError as problem:  # what a full disk says of a file that was opened is without it
-        raise OSError(problem.errno, problem.strerror, str(path)) from None
-
-
-def replace_durably(path: Path, content: bytes) -> None:
-    """Write a file that readers, and whoever is killed in the middle, find whole: the old one or the new one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write_durably(draft, content)
-        draft.rename(path)
-    finally:
-        draft.unlink(missing_ok=True)

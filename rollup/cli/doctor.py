@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollup.core.errors import ConfigError, RollupError
+from rollup.core.objects import ObjectPath
 
 if TYPE_CHECKING:
     from rollup.conf import Conf
@@ -135,6 +136,11 @@ def _sources(conf: Conf) -> str:
 
 def _writable(folder: Path) -> str:
     """A folder, or the nearest one above it that is there: files can be made in it, and its clock is the machine's."""
+    if isinstance(folder, ObjectPath):
+        from rollup.checkpoint.records import RecordFolder
+
+        RecordFolder(folder).create()
+        return f"{folder} can be written, and refuses a second object of one name"
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not os.access(there, os.W_OK | os.X_OK):
         raise ConfigError(f"nothing can be written in {there}", hint="give the job's user the right to write")

@@ -28,8 +28,10 @@ from rollup.conf import Conf
 from rollup.console import explorer, overview
 from rollup.console.guard import Guard
 from rollup.core.calendar import to_local
+from rollup.core.copies import place as copies
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.json_line import json_line
+from rollup.core.objects import ObjectPath
 from rollup.hosts.reporting.dead_records import reasons, shown
 from rollup.hosts.reporting.late_events import age
 from rollup.lifecycle.completeness import remarks
@@ -103,7 +105,9 @@ class Console:
         found = ask.opened(self.conf.path)
         if self._asker is None or self._asker[0] is not found:
             own = Asker(found.conf, found.program)
-            own.engine.confine(sorted({str(found.conf.tables), str(found.conf.tables.resolve())}))
+            tables = found.conf.tables
+            places = (copies(),) if isinstance(tables, ObjectPath) else (tables, tables.resolve())
+            own.engine.confine(sorted(set(map(str, places))))
             self._asker = found, own
         return self._asker[1]
 

@@ -125,7 +125,8 @@ def said_by_system(problem: BaseException) -> str | None:
         numbered = _OS_ERROR.search(said)
         ending = (each for each in _REFUSALS if said.endswith(f": {os.strerror(each)}"))
         number = int(numbered[1]) if numbered else next(ending, None)
-    return os.strerror(number) if number in _REFUSALS else None
+    said = getattr(problem, "strerror", None)  # that of an object store is no word of the system's
+    return (said or os.strerror(number)) if number in _REFUSALS else None
 
 
 def refused_by_system(

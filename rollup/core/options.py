@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from rollup.core.entries import loaded
 from rollup.core.errors import ConfigError
+from rollup.core.objects import is_object
 
 Check = Callable[[Any], str | None]
 """Says what a value should be when it is not that, None when it is."""
@@ -52,6 +53,21 @@ def folder(value: Any) -> str | None:
     scheme, found, _ = value.partition("://")
     address = found and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
     return f"a path of this machine, as /data/in; {scheme}:// is not read or written" if address else None
+
+
+def place(value: Any) -> str | None:
+    """A path of this machine, or the name of a place in an object store.
+
+    >>> place("/data/in"), place("s3://bucket/in"), place("ftp://host/in")
+    (None, None, 'a path of this machine, as /data/in, or s3://bucket/…; ftp:// is not read or written')
+    >>> place("s3:///in")
+    'the name of a bucket after s3://'
+    """
+    if not isinstance(value, str) or not is_object(value):
+        said = folder(value)
+        return said and said.replace("/data/in;", "/data/in, or s3://bucket/…;")
+    scheme, _, rest = value.partition("://")
+    return f"the name of a bucket after {scheme}://" if not rest.partition("/")[0] else None
 
 
 def any_text(value: Any) -> str | None:

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.records import home, replace_durably
+from rollup.checkpoint.records import home
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.objects import replace_durably
 
 _NAME = "book.json"
 _HISTORY = 100

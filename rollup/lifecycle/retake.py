@@ -19,10 +19,11 @@ import pyarrow as pa
 
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.marks import arrivals
-from rollup.checkpoint.records import RecordFolder, write_durably
+from rollup.checkpoint.records import RecordFolder
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
+from rollup.core.objects import write_durably
 from rollup.core.untyped import pc
 from rollup.hosts.local import LocalHost
 from rollup.hosts.statements.outlets import outlets_of
@@ -77,7 +78,7 @@ class Retake:
 
     def __init__(self, conf: Conf, program: Program) -> None:
         self._conf, self._program = conf, program
-        self._letters, self._home = DeadLetters(conf.tables), conf.tables / "_rollup" / _FOLDER
+        self._letters, self._home = DeadLetters(conf.tables), conf.local / "_rollup" / _FOLDER
         self._engine = ColumnEngine(threads=2)
 
     def run(self, stream: str | None, reason: str | None) -> Iterator[str]:

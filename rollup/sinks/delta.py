@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
 from rollup.core.errors import StoreError, said_by_system
+from rollup.core.objects import at
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN, Held
 
@@ -28,7 +28,7 @@ class DeltaSink:
     tells = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.path = Path(options["path"])
+        self.path = at(options["path"])
         self._name, self._key = options["name"], tuple(options.get("key", ()))
 
     @property

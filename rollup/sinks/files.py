@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.core.objects import at, replace_durably
 from rollup.sinks.base import AGAIN, Held
 
 
@@ -26,7 +26,7 @@ class FileSink:
     tells = True
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        self.folder = Path(options["path"])
+        self.folder = at(options["path"])
         self._name = quote(str(options.get("name", "rows")), safe="")
         self._tidied = False
 

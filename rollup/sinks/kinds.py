@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.core.options import Provider, complete, folder, provider, settings, text, whole
+from rollup.core.options import Provider, complete, place, provider, settings, text, whole
 from rollup.sinks.base import Sink
 
 
@@ -22,7 +22,7 @@ class SinkProvider(Provider):
 KINDS: dict[str, SinkProvider] = {
     "files": SinkProvider(
         "rollup.sinks.files:FileSink",
-        {"path": folder},
+        {"path": place},
         ("path",),
         "exactly once, one file a commit, named by its rows",
     ),
@@ -38,7 +38,7 @@ KINDS: dict[str, SinkProvider] = {
     ),
     "delta": SinkProvider(
         "rollup.sinks.delta:DeltaSink",
-        {"path": folder},
+        {"path": place},
         ("path",),
         "exactly once, by the transaction of each append",
         "merged: the last row of each key",

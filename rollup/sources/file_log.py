@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
-from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.objects import replace_durably
 
 _LEGAL = "/!'()*,;:$&+=@~-_."
 """Signs that Java leaves as they are in the path of a URI, beside letters, digits and what is no ASCII."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rollup.core.options import Provider, folder, text
+from rollup.core.options import Provider, place, text
 from rollup.plan.retention import length
 
 KINDS: dict[str, Provider] = {
     "delta": Provider(
-        "rollup.stores.delta.store:delta_store", {"path": folder, "keep_files": length, "keep_log": length}, ("path",)
+        "rollup.stores.delta.store:delta_store", {"path": place, "keep_files": length, "keep_log": length}, ("path",)
     ),
     "sql": Provider(
         "rollup.stores.databases:store_of",

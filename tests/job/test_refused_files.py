@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rollup.checkpoint.records import write_durably
 from rollup.core.errors import StoreError, SystemFault
+from rollup.core.objects import write_durably
 from rollup.hosts.exchange import batches_file
 from rollup.hosts.spark.watching.failures import cause, of_query
 
@@ -89,7 +89,7 @@ def test_what_a_batch_met_is_not_said_of_the_checkpoint() -> None:
 
 def test_the_command_line_names_it_too() -> None:
     program = (
-        "from pathlib import Path; from rollup.cli import main; from rollup.checkpoint.records import write_durably\n"
+        "from pathlib import Path; from rollup.cli import main; from rollup.core.objects import write_durably\n"
         "main.cli = lambda **_: write_durably(Path('/dev/full'), b'x')\nmain.app()"
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -32,7 +32,14 @@ def trades(
 
 
 EVERY_STORE = pytest.mark.parametrize(
-    "new_store", ["delta", pytest.param("postgres", marks=pytest.mark.postgres), "sqlite"], indirect=True
+    "new_store",
+    [
+        "delta",
+        pytest.param("postgres", marks=pytest.mark.postgres),
+        "sqlite",
+        pytest.param("s3", marks=pytest.mark.slow),
+    ],
+    indirect=True,
 )
 """Runs a test on every kind of store; without it tests run on Delta."""
 
@@ -50,6 +57,8 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> NewStore:
     def make() -> str:
         if kind == "delta":
             return DELTA
+        if kind == "s3":
+            return f'kind = "delta"\npath = "{request.getfixturevalue("bucket")}/{next(number)}"\n'
         url = f"sqlite:///{tmp_path}/store-{next(number)}.db"
         if kind == "postgres":
             url = request.getfixturevalue("postgres").new_database()
@@ -66,8 +75,8 @@ def place(tmp_path: Path, new_store: NewStore) -> Place:
 
 def stored(place: Place, level: str) -> list[dict[str, Any]]:
     """The rows of a level's table with all its columns, as whoever else reads it finds them."""
-    if place.store == DELTA:
-        return DeltaTable(str(place.root / "tables" / f"TradeAgg_{level}")).to_pyarrow_table().to_pylist()
+    if "delta" in place.store:
+        return DeltaTable(str(place.conf.tables / f"TradeAgg_{level}")).to_pyarrow_table().to_pylist()
     return [dict(row) for row in execute(place, f'select * from "TradeAgg_{level}"').mappings()]
 
 
@@ -83,8 +92,8 @@ def execute(place: Place, sql: str) -> Any:
 
 def remove_table(place: Place, level: str) -> None:
     """Take a level's table away."""
-    if place.store == DELTA:
-        (place.root / "tables" / f"TradeAgg_{level}").rename(place.root / "away")
+    if "delta" in place.store:
+        (place.conf.tables / f"TradeAgg_{level}").rename(place.conf.tables.parent / "away")
     else:
         cascade = "" if "sqlite" in place.store else " cascade"
         execute(place, f'drop table "TradeAgg_{level}"{cascade}')

@@ -76,7 +76,7 @@ class ServeOptions:
         pair = [base / texts[name] for name in ("tls_cert", "tls_key") if texts[name]]
         if len(pair) == 1:
             raise ConfigError(f"{conf.path}: [serve] tls_cert and tls_key belong together")
-        data = base / texts["data"] if texts["data"] else home(conf.tables, "_gateway")
+        data = base / texts["data"] if texts["data"] else home(conf.local, "_gateway")
         tls = (pair[0], pair[1]) if pair else None
         return cls(data=data, host=texts["host"] or "127.0.0.1", users=_users(conf, passwords), tls=tls, **numbers)
 

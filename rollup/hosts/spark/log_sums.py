@@ -11,8 +11,8 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.core.objects import replace_durably
 from rollup.hosts.spark.query_log import remove, spent
 
 _FILE = "rollup-sums"

@@ -13,11 +13,11 @@ import structlog
 
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.marks import lost, other_zones
-from rollup.checkpoint.records import replace_durably
 from rollup.conf import Conf
 from rollup.core import zones
 from rollup.core.calendar import offset_ms
 from rollup.core.errors import ConfigError
+from rollup.core.objects import replace_durably
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.spark.log_sums import LogSums

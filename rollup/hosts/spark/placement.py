@@ -88,7 +88,7 @@ class Placing:
                 raise ConfigError(
                     f"{conf.path}: [cascade] {key} is {number!r}", hint=f"a whole number from 1 to {most}"
                 )
-        folder = conf.path.parent / given["exchange"] if "exchange" in given else home(conf.tables, "_exchange")
+        folder = conf.path.parent / given["exchange"] if "exchange" in given else home(conf.local, "_exchange")
         return cls(host, rows, shards, folder)
 
 

@@ -16,8 +16,8 @@ import structlog
 
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.marks import Mark, Plans, Unknown, lost, lowered, meant, none, unknown
-from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.core.objects import replace_durably
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.query_log import beyond, entries, query_of, remove
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from rollup.checkpoint.records import write_durably
 from rollup.conf import Conf
 from rollup.core.errors import StoreError
+from rollup.core.objects import create, names_in, renew, replace_durably
 from rollup.lifecycle.book import folder
 from rollup.lifecycle.lease.holding import TIMEOUT, Lease
 from rollup.plan.aggregation import Aggregation
@@ -56,7 +55,7 @@ def held(leases: Iterable[Lease], hint: str = "stop it first") -> Generator[None
 
 
 class Files:
-    """Files `lease-<n>.json` made with `link`, which fails when the name exists; a heartbeat is the time of a file."""
+    """Files `lease-<n>.json`, each of which can be made once; a heartbeat is the time of a file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -64,12 +63,12 @@ class Files:
 
     def newest(self) -> int:
         try:
-            names = os.listdir(self.folder)
+            found = names_in(self.folder)
         except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError as problem:
             raise self._unreadable(self.folder, problem) from None
-        return max((int(found[1]) for name in names if (found := _LEASE.fullmatch(name))), default=0)
+        return max((int(lease[1]) for name in found if (lease := _LEASE.fullmatch(name))), default=0)
 
     def read(self, number: int) -> tuple[str, float] | None:
         path = self._path(number)
@@ -83,25 +82,19 @@ class Files:
     def add(self, number: int, holder: str) -> bool:
         with self._writing():
             self.folder.mkdir(parents=True, exist_ok=True)
-            draft = self._draft()
-            write_durably(draft, holder.encode())
             try:
-                os.link(draft, self._path(number))
+                create(self._path(number), holder.encode())
             except FileExistsError:
                 return False
-            finally:
-                draft.unlink(missing_ok=True)
         return True
 
     def beat(self, number: int) -> None:
         with self._writing():
-            os.utime(self._path(number))
+            renew(self._path(number))
 
     def blank(self, number: int) -> None:
         with self._writing():
-            draft = self._draft()
-            draft.write_text("{}")
-            draft.rename(self._path(number))
+            replace_durably(self._path(number), b"{}")
 
     def remove(self, number: int) -> None:
         with self._writing():
@@ -120,9 +113,6 @@ class Files:
         return StoreError(
             f"cannot read {path}: {problem.strerror}", hint="without it nobody knows whether a job is at work"
         )
-
-    def _draft(self) -> Path:
-        return self.folder / f".lease.{os.getpid()}.{id(self)}"
 
     def _path(self, number: int) -> Path:
         return self.folder / f"lease-{number:06d}.json"

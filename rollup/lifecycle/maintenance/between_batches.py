@@ -8,7 +8,6 @@ request stays until its commit is made: killed in between, it is simply done aga
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -16,10 +15,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.records import replace_durably
+from rollup.checkpoint.records import home
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, RollupError, StoreError
+from rollup.core.objects import names_in, replace_durably
 from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle import change
 from rollup.lifecycle.book import Book, folder
@@ -181,7 +181,7 @@ def true_rows(
         RawSource(conf, program, aggregation, source, request.slack),
         engine,
         request.span,
-        folder(conf, aggregation.name),
+        home(conf.local, aggregation.name),
     )
 
 
@@ -197,8 +197,8 @@ def submit(
 
     Raises StoreError when it is refused, or when the live job does not answer for `patience` seconds.
     """
-    home, lease = folder(conf, aggregation.name), lease_of(conf, aggregation, request.kind)
-    path = home / "requests" / f"{uuid.uuid4().hex}.json"
+    place, lease = folder(conf, aggregation.name), lease_of(conf, aggregation, request.kind)
+    path = place / "requests" / f"{uuid.uuid4().hex}.json"
     until = time.monotonic() + patience
     asked = False
     try:
@@ -248,7 +248,7 @@ def _read(path: Path) -> str:
 def _requests(home: Path) -> list[Path]:
     """The requests that wait. Where the folder cannot be read none can be taken; whoever asked hears that in time."""
     try:
-        names = os.listdir(home / "requests")
+        names = names_in(home / "requests")
     except OSError:
         return []
     return [home / "requests" / name for name in sorted(names) if name.endswith(".json")]

@@ -15,8 +15,8 @@ from confluent_kafka import KafkaException, TopicCollection, Uuid
 from confluent_kafka.admin import AdminClient
 
 from rollup.checkpoint.checksums import sealed, unsealed
-from rollup.checkpoint.records import replace_durably
 from rollup.core.errors import StoreError
+from rollup.core.objects import replace_durably
 from rollup.sources.topics.ways import Settings
 
 NOTE = "rollup-topic.json"

@@ -15,7 +15,7 @@ from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.stores.base import Rewrite
 from rollup.stores.delta.index import FileIndex
-from rollup.stores.delta.missing import require_whole
+from rollup.stores.delta.missing import fetched, require_whole
 from rollup.stores.delta.schema import as_before
 from rollup.stores.delta.session import parquet, quoted
 from rollup.stores.delta.write import add_files, removal, write_files, written_again
@@ -40,7 +40,7 @@ def replace(
         at = index.paths.index(file)
         if not low <= index.low[at] <= index.high[at] < high:
             require_whole([file])
-            rows = pq.ParquetFile(file).read().select(rewrite.rows.schema.names).cast(rewrite.rows.schema)
+            rows = pq.ParquetFile(*fetched([file])).read().select(rewrite.rows.schema.names).cast(rewrite.rows.schema)
             outside = pc.or_(pc.less(rows[TIMESTAMP], low), pc.greater_equal(rows[TIMESTAMP], high))
             kept.append(rows.filter(outside))
         actions.append(removal(file, path, int(index.bytes[at])))

@@ -6,7 +6,7 @@ whole, so that a damaged value never gets into a file with a checksum of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -19,7 +19,9 @@ from deltalake.exceptions import DeltaError
 
 from rollup.checkpoint.checksums import verified
 from rollup.checkpoint.records import Record, home, identity
+from rollup.core.copies import all_near
 from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
+from rollup.core.objects import absent, at
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.standing import standing
@@ -109,12 +111,13 @@ def mistaken(root: Path, name: str, record: Record) -> set[str]:
 
 def damaged(files: Iterable[str]) -> list[str]:
     """The files, of those that are there, whose checksums are others than their names say."""
-    found = [(file, identity(Path(file))) for file in files]
+    listed = list(files)
+    found = [(file, copy, identity(Path(copy))) for file, copy in zip(listed, fetched(listed), strict=True)]
     if len(found) < 2:
-        return [file for file, seen in found if not _whole(file, seen)]
+        return [file for file, copy, seen in found if not _whole(copy, seen)]
     with ThreadPoolExecutor(2, thread_name_prefix="checksum") as pool:
-        whole = pool.map(lambda one: _whole(*one), found)
-        return [file for (file, _), fine in zip(found, whole, strict=True) if not fine]
+        whole = pool.map(lambda one: _whole(*one[1:]), found)
+        return [file for (file, *_), fine in zip(found, whole, strict=True) if not fine]
 
 
 @lru_cache(1 << 16)
@@ -151,7 +154,7 @@ def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
             newest, index = FileIndex.of(table), files_at(path, standing(path, version))[0]
             for file in damaged({*newest.paths, *index.paths}):
                 aside.mkdir(parents=True, exist_ok=True)
-                Path(file).rename(aside / Path(file).name)
+                at(file).rename(aside / at(file).name)
             there = set(newest.paths) - set(_gone(newest.paths))
             kept = set(index.paths) - set(_gone(index.paths))
             if table.version() != version and not (there and not kept):  # what another has changed is more than nothing
@@ -170,7 +173,7 @@ def emptied(path: Path, version: int, aside: Path, keep: bool) -> None:
 def require(files: Iterable[str]) -> None:
     """Raises StoreError when one of some tables' files is not there, SystemFault when the system refuses to say."""
     if gone := _gone(files):
-        raise StoreError(_without(Path(gone[0]).parent, gone), hint=HINT)
+        raise StoreError(_without(at(gone[0]).parent, gone), hint=HINT)
 
 
 @contextmanager
@@ -189,7 +192,7 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
         except StoreError as missing:
             raise missing from None
         said = str(problem).splitlines()[0]
-        if any(file in said for file in found):
+        if any(file in said for file in fetched(found)):
             raise StoreError(f"cannot read the tables: {said}") from None
         damaged = _unreadable(found) if type(problem) is duckdb.Error else None  # which names no file
         if damaged is not None:
@@ -198,12 +201,21 @@ def reading(files: Callable[[], Iterable[str]]) -> Generator[None]:
         raise  # of another file that a question names
 
 
-def _unreadable(files: Iterable[str]) -> str | None:
+def fetched(files: Sequence[str]) -> list[str]:
+    """The same files where DuckDB reads them: those of an object store are copied here. Raises SystemFault."""
+    try:
+        return all_near(files)
+    except OSError as problem:
+        what = f"cannot read {problem.filename}"
+        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+
+
+def _unreadable(files: Sequence[str]) -> str | None:
     """The first file that cannot be read as a whole."""
-    for file in files:
+    for file, copy in zip(files, fetched(files), strict=True):
         try:
             with duckdb.connect() as own:
-                own.read_parquet(file).to_arrow_table()
+                own.read_parquet(copy).to_arrow_table()
         except duckdb.Error:
             return file
     return None
@@ -223,7 +235,7 @@ def _unopened(path: Path, version: int, problem: Exception) -> StoreError:
 def _gone(files: Iterable[str]) -> list[str]:
     """Those that are not there. Raises SystemFault when a folder does not say."""
     try:
-        return [file for file in files if not Path(file).exists()]
+        return absent([at(file) for file in files])
     except OSError as problem:
         what = f"cannot look into {problem.filename}"
         raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None

@@ -27,7 +27,7 @@ from rollup.retrieval.relations import open_extents
 from rollup.stores.base import Damaged, Loaded, Size, ledger_schema
 from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
-from rollup.stores.delta.missing import check_listed, damaged, files_at, reading, require_whole, uncommitted
+from rollup.stores.delta.missing import check_listed, damaged, fetched, files_at, reading, require_whole, uncommitted
 from rollup.stores.delta.schema import as_before, check_columns, conformed, lacking, ledger_table
 from rollup.stores.delta.session import Sessions, parquet, quoted
 from rollup.stores.delta.standing import standing
@@ -86,7 +86,8 @@ class DeltaReader:
         reads little of them, and should not wait for all of their bytes."""
         fresh = [file for file in files if file not in self._checked]
         if fresh:
-            require_whole(file for file in fresh if identity(Path(file))[2:] <= (_CHECKED_BYTES,))
+            copies = zip(fresh, fetched(fresh), strict=True)
+            require_whole(file for file, copy in copies if identity(Path(copy))[2:] <= (_CHECKED_BYTES,))
             self._checked.update(fresh)
 
     def index(self, name: str, version: int) -> FileIndex:

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
+from rollup.stores.delta.missing import fetched
 
 _numbers = itertools.count()  # of all sessions, since those of one thread share their connection
 _KEPT = 128
@@ -107,5 +108,5 @@ def literal(value: object) -> str:
 
 
 def parquet(files: Sequence[str]) -> str:
-    """A table in SQL made of files."""
-    return f"read_parquet([{', '.join(literal(file) for file in files)}], hive_partitioning = false)"
+    """A table in SQL made of files, those of an object store by their copies here."""
+    return f"read_parquet([{', '.join(literal(file) for file in fetched(files))}], hive_partitioning = false)"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import math
-import shutil
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace as replace_fields
@@ -26,12 +25,13 @@ from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
+from rollup.core.objects import at, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.plan.retention import length_of
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
-from rollup.stores.delta.missing import HINT, check_listed, emptied, is_table, mistaken, reading, require_whole
+from rollup.stores.delta.missing import HINT, check_listed, emptied, fetched, is_table, mistaken, reading, require_whole
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
 from rollup.stores.delta.standing import drop_log, made_after, standing
@@ -67,7 +67,7 @@ class DeltaStore:
     def __init__(self, aggregation: Aggregation, engine: ColumnEngine, root: Path | str) -> None:
         self.aggregation = aggregation
         self.engine = engine
-        self.root = Path(root)
+        self.root = at(root)
         self.records = RecordFolder(home(self.root, aggregation.name))
         self._tables: dict[str, DeltaTable] = {}
         self._appended: dict[str, int] = {}
@@ -108,9 +108,10 @@ class DeltaStore:
         for name in () if record is None else record.versions:
             if not is_table(self._path(name)):
                 raise StoreError(f"the table {self._path(name)} is gone", hint=HINT)
-        fresh = self._open_tables()
         if record is None:
             self.records.create()
+        fresh = self._open_tables()
+        if record is None:
             if not fresh:
                 return None
             record = Record(0, self._versions(), {}, {})
@@ -322,8 +323,8 @@ class DeltaStore:
     def drop(self) -> None:
         """Remove everything of this aggregation."""
         for name in (*(level.table_suffix for level in self.aggregation.levels), _LATE):
-            shutil.rmtree(self._path(name), ignore_errors=True)
-        shutil.rmtree(self.records.folder, ignore_errors=True)
+            remove_all(self._path(name))
+        remove_all(self.records.folder)
 
     # reading
 
@@ -350,7 +351,7 @@ class DeltaStore:
         where = "" if start is None else f' WHERE "{TIMESTAMP}" > {start}'
         require_whole(files)
         with reading(lambda: files):
-            return self.engine.run(f"SELECT {names} FROM read_parquet($files){where}", {"files": files})
+            return self.engine.run(f"SELECT {names} FROM read_parquet($files){where}", {"files": fetched(files)})
 
     # parts
 

@@ -23,6 +23,8 @@ from deltalake.transaction import AddAction, RemoveAction
 from rollup.aggregation.seams import in_order
 from rollup.checkpoint.checksums import named
 from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
+from rollup.core.copies import keep
+from rollup.core.objects import at
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
 
@@ -66,13 +68,13 @@ def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequen
 
 def write_sorted(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
     """Write rows of one period in the order they have, as files for `rollup.stores.delta.compact.swap`."""
-    pieces = [rows.slice(at, FILE_ROWS) for at in range(0, rows.num_rows, FILE_ROWS)]
+    pieces = [rows.slice(start, FILE_ROWS) for start in range(0, rows.num_rows, FILE_ROWS)]
     return list(_pool.map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
 
 
 def written_again(path: Path, file: str, rows: pa.Table, keys: Sequence[str]) -> AddAction:
     """Write what a file of the table at `path` becomes, in the same order and period."""
-    old = Path(file)
+    old = at(file)
     begins = SORTED if old.name.startswith(SORTED) else "part-"
     action = _write(path, _period(old, path), rows, keys, begins)
     return AddAction(action.path, action.size, action.partition_values, action.modification_time, True, action.stats)
@@ -80,9 +82,9 @@ def written_again(path: Path, file: str, rows: pa.Table, keys: Sequence[str]) ->
 
 def removal(file: str, path: Path, size: int, changes: bool = True) -> RemoveAction:
     """What takes a file out of the table at `path`; `changes` is whether its rows go too."""
-    period = _period(Path(file), path)
+    period = _period(at(file), path)
     values: dict[str, str | None] = {} if period is None else {PERIOD: period}
-    return RemoveAction(str(Path(file).relative_to(path)), changes, int(time.time() * 1000), size, values)
+    return RemoveAction(str(at(file).relative_to(path)), changes, int(time.time() * 1000), size, values)
 
 
 def _period(file: Path, path: Path) -> str | None:
@@ -105,17 +107,17 @@ def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tup
     """Slices each within one period, and small enough that every core has one to encode."""
     size = min(FILE_ROWS, max(_LEAST_ROWS, -(-rows.num_rows // _CORES)))
     for name, part in [(None, rows)] if period is None else _by_period(rows, *period):
-        for at in range(0, part.num_rows, size):
-            yield name, part.slice(at, size)
+        for start in range(0, part.num_rows, size):
+            yield name, part.slice(start, size)
 
 
 def _by_period(rows: pa.Table, width: Duration, form: str) -> Iterator[tuple[str, pa.Table]]:
-    starts, at = rows[TIMESTAMP].to_numpy(), 0
-    while at < len(starts):
-        begin = bucket_start(int(starts[at]), width)
+    starts, place = rows[TIMESTAMP].to_numpy(), 0
+    while place < len(starts):
+        begin = bucket_start(int(starts[place]), width)
         stop = int(np.searchsorted(starts, bucket_end(begin, width), side="left"))
-        yield to_local(begin, "+00:00").strftime(form), rows.slice(at, stop - at)
-        at = stop
+        yield to_local(begin, "+00:00").strftime(form), rows.slice(place, stop - place)
+        place = stop
 
 
 def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], begins: str = "part-") -> AddAction:
@@ -138,6 +140,7 @@ def _write(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str], 
     target = path / relative
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(encoded)
+    keep(target, encoded)
     stats = {"numRecords": rows.num_rows, **_bounds(rows, [TIMESTAMP, *keys])}
     values = {} if period is None else {PERIOD: period}
     return AddAction(relative, len(encoded), values, int(time.time() * 1000), changed, json.dumps(stats))

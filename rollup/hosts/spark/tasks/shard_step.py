@@ -27,6 +27,7 @@ from rollup.checkpoint.records import RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
+from rollup.core.objects import at
 from rollup.core.untyped import pc
 from rollup.hosts.exchange import batches_file
 from rollup.plan.aggregation import COMMIT, EVENTS, TIMESTAMP, ZONE, Aggregation
@@ -134,7 +135,7 @@ def run_shard(engine: ColumnEngine, cascade: Cascade, spec: ShardSpec, shard: in
         raise StoreError(
             "an executor splits keys in another way than the driver", hint="install the same duckdb on all machines"
         )
-    records = RecordFolder(home(Path(spec.folder), spec.name))
+    records = RecordFolder(home(at(spec.folder), spec.name))
     before = State(
         spec.clocks,
         {level: _opened(engine, cascade.aggregation, records, spec, level, shard) for level in spec.opened},
@@ -219,7 +220,7 @@ def _add(aggregation: Aggregation, spec: ShardSpec, level: Duration | None, rows
     name = LATE if level is None else level.table_suffix
     for column, kind in spec.retired.get(name, {}).items():
         rows = rows.append_column(column, pa.nulls(rows.num_rows, kind))
-    path = Path(spec.folder) / f"{aggregation.name}_{name}"
+    path = at(spec.folder) / f"{aggregation.name}_{name}"
     actions = write_files(path, level, rows, [key.name for key in aggregation.keys])
     return [[a.path, a.size, a.partition_values, a.modification_time, a.stats] for a in actions]
 

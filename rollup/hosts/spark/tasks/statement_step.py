@@ -18,6 +18,7 @@ import pyarrow.ipc
 
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.errors import StoreError
+from rollup.core.objects import at
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.exchange import batches_file
 from rollup.program import Declaration
@@ -64,7 +65,7 @@ def step_of_shard(spec: StepSpec, shard: int) -> tuple[int, str, bytes]:
     after, taken = component.step(state, events)
     assert after is not None, "every shard is told of every batch"
     name = f"open-shard-{spec.place}-{shard}of{spec.shards}-{uuid.uuid4().hex[:8]}-{spec.number:012d}.arrow"
-    name = RecordFolder(Path(spec.folder)).write_rows(name, rows_of(Saved(states={spec.name: after})))
+    name = RecordFolder(at(spec.folder)).write_rows(name, rows_of(Saved(states={spec.name: after})))
     _KEPT[spec.folder, spec.name, shard] = name, component, after
     return shard, name, _blob(taken)
 
@@ -84,7 +85,7 @@ def _going_on(spec: StepSpec, shard: int, file: str) -> tuple[Component, State |
 
 
 def _state(spec: StepSpec, file: str) -> State:
-    rows = RecordFolder(Path(spec.folder)).read_rows(file)
+    rows = RecordFolder(at(spec.folder)).read_rows(file)
     try:
         return saved_in(rows).states[spec.name]
     except (pa.ArrowException, ValueError, KeyError) as problem:

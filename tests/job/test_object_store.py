@@ -1,0 +1,186 @@
+"""Tables in an object store: the same answers, killed at any moment, and no secret where people look.
+
+The server is one that obeys `If-None-Match: *`. What comes of a job is compared with what the same job leaves in a
+folder.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rollup.checkpoint.records import Record, RecordFolder
+from rollup.core import copies
+from rollup.core.columns import ColumnEngine
+from rollup.core.errors import ConfigError, FencedError, StoreError
+from rollup.core.objects import absent, at, create, names_in, remove_all
+from rollup.program import compile_app
+from rollup.stores.delta.store import DeltaStore
+from tests.job import faults_child
+from tests.job.contents import contents
+from tests.job.jobs import Job, answers
+from tests.servers.s3 import SECRET, S3Server, reached
+from tests.servers.unsteady import Unsteady
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+SLOW = [
+    pytest.param(fault, marks=pytest.mark.slow)
+    for fault in ("commit.begin:3", "commit.open:3", "maintain.compact.written:1", "maintain.compact.swapped:1")
+]
+
+
+def found_in(folder: Path) -> Any:
+    """What tables, open rows, clocks, ledger and dead letters of the job below are."""
+    return json.loads(json.dumps(contents(folder, compile_app(faults_child.APP))))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the job leaves in a folder."""
+    folder = tmp_path_factory.mktemp("whole")
+    faults_child.work(folder, faults_child.APP, "q1")
+    return found_in(folder)
+
+
+def test_names_of_objects_are_paths(bucket: str) -> None:
+    folder = at(f"{bucket}/a b/ü")
+    assert names_in(folder) == [] and not folder.exists()
+    (folder / "one").write_text("1")
+    (folder / "in" / "two").write_bytes(b"22")
+    assert sorted(names_in(folder)) == ["in", "one"]
+    assert folder.is_dir() and not folder.is_file() and (folder / "one").is_file()
+    assert (folder / "in" / "two").stat().st_size == 2
+    assert absent([folder / "one", folder / "three"]) == [str(folder / "three")]
+    assert [path.name for path in folder.glob("*/two")] == ["two"]
+    assert list(folder.rglob("two")) == [folder / "in" / "two"]
+    (folder / "in").rename(at(f"{bucket}/other"))
+    assert at(f"{bucket}/other/two").read_bytes() == b"22" and not (folder / "in").exists()
+    remove_all(folder)
+    assert not folder.exists()
+    with pytest.raises(FileNotFoundError):
+        (folder / "one").read_bytes()
+
+
+def test_what_is_no_request_is_refused_and_makes_no_local_file(bucket: str, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="it is an object") as refused:
+        os.listdir(at(bucket))
+    assert refused.value.errno == errno.ENOTSUP
+
+
+def test_a_name_can_be_made_once(bucket: str) -> None:
+    create(at(f"{bucket}/record"), b"first")
+    with pytest.raises(FileExistsError):
+        create(at(f"{bucket}/record"), b"second")
+    assert at(f"{bucket}/record").read_bytes() == b"first"
+
+
+def test_of_two_jobs_that_make_one_commit_one_is_refused(bucket: str) -> None:
+    records = [RecordFolder(at(f"{bucket}/_rollup/A")) for _ in range(2)]
+    records[0].write(Record(1, {"SECONDS": 1}, {}, {}))
+    with pytest.raises(FencedError, match="commit 1 of A was made by another job"):
+        records[1].write(Record(1, {"SECONDS": 2}, {}, {}))
+
+
+def test_a_store_that_takes_a_second_object_of_one_name_is_refused(
+    bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Unsteady(os.environ["AWS_ENDPOINT_URL"], forget_conditions=True) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        aggregation = compile_app(faults_child.PLAIN).aggregations["A"]
+        with pytest.raises(StoreError, match="takes a second object of one name although it was told not to"):
+            DeltaStore(aggregation, ColumnEngine(threads=1), f"{bucket}/tables").load()
+        assert not [name for name in names_in(at(f"{bucket}/tables/_rollup/A")) if name.startswith(("commit", "probe"))]
+
+
+@pytest.mark.parametrize("fault", ["commit.level:3", "commit.record:3", *SLOW])
+def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
+    import subprocess
+    import sys
+
+    program = (
+        "import sys; from rollup.core.objects import at; from tests.job import faults_child as f; "
+        "f.work(at(sys.argv[1]), f.APP, 'q1')"
+    )
+    command = [sys.executable, "-c", program, f"{bucket}/tables"]
+    killed = subprocess.run(command, env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
+    assert killed.returncode == -signal.SIGKILL
+    faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
+    assert found_in(at(f"{bucket}/tables")) == whole
+
+
+def test_copies_take_a_bounded_place(bucket: str, tmp_path: Path) -> None:
+    for number in range(4):
+        file = at(f"{bucket}/part-{number}.parquet")
+        file.write_bytes(bytes(1000))
+        near = copies.near(file)
+        os.utime(near, (number, number))
+    copies.sweep(2500)
+    assert len(list(copies.place().iterdir())) == 2
+    assert copies.near(at(f"{bucket}/part-0.parquet")).stat().st_size == 1000
+
+
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        ('secret_access_key = "s"', "no secret stands in a configuration"),
+        ('secret_access_key_env = "NOT_THERE"', "names NOT_THERE, a variable that is not set"),
+        ('endpiont = "x"', "did you mean `endpoint`"),
+    ],
+)
+def test_a_wrong_way_to_the_store_is_refused_by_name(
+    tmp_path: Path, storage: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, more=f"[storage]\n{storage}")
+    with pytest.raises(ConfigError, match=said):
+        _ = job.conf
+
+
+def test_a_job_with_its_tables_in_a_bucket_answers_as_one_in_a_folder_and_tells_no_secret(
+    spark: SparkSession, s3: S3Server, bucket: str, tmp_path: Path, capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    monkeypatch.setenv("MY_SECRET", SECRET)
+    (tmp_path / "in").mkdir()
+    trades = [
+        {"symbol": f"S{i % 3}", "price": i / 4, "quantity": i, "ts": 1_600_000_000_000 + i * 700} for i in range(400)
+    ]
+    text = "".join(json.dumps(trade) + "\n" for trade in trades)
+    (tmp_path / "in" / "a.json").write_text(text + "no record\n")
+    source = {"kind": "json", "path": str(tmp_path / "in")}
+    for name in ("near", "far"):
+        (tmp_path / name).mkdir()
+    near = Job(tmp_path / "near", source)
+    far = Job(
+        tmp_path / "far", source, store=f'kind = "delta"\npath = "{bucket}/tables"',
+        more=f'[storage]\nendpoint = "{s3.endpoint}"\nsecret_access_key_env = "MY_SECRET"',
+    )  # fmt: skip
+    near.run(spark)
+    far.run(spark)
+    for per in ("seconds", "minutes", "years"):
+        assert answers(far.conf, "symbol, total, low, mean", per) == answers(near.conf, "symbol, total, low, mean", per)
+    assert [letter["reason"] for letter in far.letters()] == [letter["reason"] for letter in near.letters()] != []
+    assert not (tmp_path / "far" / "tables").exists() and not list(tmp_path.glob("**/s3:*"))
+    said = capfd.readouterr()
+    settings = str(spark.sparkContext.getConf().getAll())
+    assert SECRET not in said.out + said.err + settings
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "far").rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+
+
+def test_a_store_that_is_away_is_named_without_the_keys(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Unsteady(os.environ["AWS_ENDPOINT_URL"], forbid=True) as proxy:
+        for name, value in reached(proxy.endpoint).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(StoreError, match=r"cannot read s3://.*: the object store") as refused:
+            RecordFolder(at(f"{bucket}/_rollup/A")).numbers()
+    assert SECRET not in str(refused.value)
