@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rollup.cli.console import console
 from rollup.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _TO_MS = {"seconds": "{} * 1000L", "microseconds": "{} / 1000L", "nanoseconds": 
 
 def describe(data: _DATA) -> None:
     """Say what data holds: columns, types, the time with its unit and zone, keys, disorder, separators."""
-    from rich.console import Console
     from rich.table import Table
 
     from rollup.sources.looking import look
@@ -49,7 +49,7 @@ def describe(data: _DATA) -> None:
             ", ".join(map(_shown, each.examples)),
             remarks,
         )
-    Console(markup=False, highlight=False).print(table)
+    console().print(table)
     for line in (*_about_time(seen), *seen.remarks):
         print(line)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rollup.engine.compiler.types import BOOL, FLOAT, INT, Reference, SortedOf, Struct, Type
-from rollup.engine.expressions import Expr
+from rollup.engine.expressions import Ask, Expr, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.programs.lowering.expressions import (
     expressions,
@@ -67,8 +67,9 @@ class _Selection:
         if plan.grouping is None and not plan.levels:
             return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
         refuse_unsteady(self._keys)
-        if plan.leaves:
-            refuse_unsteady([each for call in self._calls for each in call.args])
+        parts = [part for call in self._calls for each in call.args for part in walk(each)]
+        if plan.leaves and any(isinstance(each, Ask) for each in parts):
+            raise NotLowered("lookup", "in an aggregate, whose rows would leave with another answer")
         fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
         group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
         self._linker.structs[group.name] = group
