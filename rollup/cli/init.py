@@ -132,13 +132,9 @@ class _Draft:
         yield f"aggregate by {self.names[self.time.column]} every {self._levels()};"
 
     def _type(self, column: Column) -> str:
-        text = column.decimal_comma or (column.name == self.time.column and self.time.unit is None)
-        instants = text and column.name == self.time.column and self.seen.kind in ("parquet", "delta")
-        return "long" if instants and self._is_instant() else "string" if text else str(column.type)
-
-    def _is_instant(self) -> bool:
-        """Whether the file itself has the time as a time, which is read as milliseconds."""
-        return self.time.pattern is None and not self.time.texts
+        if column.name == self.time.column:
+            return "string" if self.time.texts else "long"  # what is a time in the file is read as milliseconds
+        return "string" if column.decimal_comma else str(column.type)
 
     def _derivation(self) -> Iterator[str]:
         shown = list[str]()
@@ -152,9 +148,7 @@ class _Draft:
                 yield f"-- {_shown(each.name)} is written as {self.time.pattern}."
                 if self.time.doubtful:
                     yield f"-- CHECK THIS: {self.time.doubtful}."
-                pattern = self.time.pattern.replace("'", "\\'")
-                shown.append(f"time:dateFormat({text}, '{_STORED}', \"{self.time.pattern}\") as {name}" if "'" in pattern
-                             else f"time:dateFormat({text}, '{_STORED}', '{pattern}') as {name}")  # fmt: skip
+                shown.append(f"time:dateFormat({text}, '{_STORED}', \"{self.time.pattern}\") as {name}")
             elif each.decimal_comma and each in self.measures:
                 yield f"-- {_shown(each.name)} has a decimal comma."
                 dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
@@ -220,7 +214,7 @@ class _Draft:
 
     def question(self) -> str:
         """A first question over all that was seen."""
-        first, last = (datetime.fromtimestamp(at(self.time.instants) / 1000, UTC) for at in (min, max))
+        first, last = self.time.ends
         within = f"'{first:%Y}'" if first.year == last.year else f"'{first:%Y}-01-01', '{last.year + 1}-01-01'"
         return f"from {self.name}Agg within {within} per 'months'"
 
@@ -241,7 +235,7 @@ def _about_time(seen: Seen) -> Iterator[str]:
     if time is None:
         yield "No column says when an event was."
         return
-    first, last = (datetime.fromtimestamp(at(time.instants) / 1000, UTC) for at in (min, max))
+    first, last = time.ends
     zoned = "with offsets" if time.offsets else "" if time.unit or not time.texts else "without offsets"
     yield (
         f"Time: {_shown(time.column)}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC {zoned}".rstrip() + "."

@@ -83,6 +83,12 @@ class Time:
     instants: list[int] = field(default_factory=list[int])
 
     @property
+    def ends(self) -> tuple[datetime, datetime]:
+        """The first and the last time, in UTC."""
+        first, last = (datetime.fromtimestamp(at(self.instants) / 1000, UTC) for at in (min, max))
+        return first, last
+
+    @property
     def disorder(self) -> int:
         """By how many milliseconds an event came behind a newer one, at most."""
         newest = itertools.accumulate(self.instants, max)
@@ -151,9 +157,7 @@ Found = tuple[list[dict[str, Any]], list[str]]
 def _files(place: Path) -> tuple[str, list[Path], dict[str, Any], Path]:
     """Of which kind the files are, these, oldest first, what a source must be told to find them, and their folder."""
     if place.is_file():
-        kind = _kind_of(place)
-        if kind is None:
-            kind = "csv" if place.suffix.lower() in ("", ".txt", ".dat", ".log") else None
+        kind = _kind_of(place) or ("csv" if place.suffix.lower() in ("", ".txt", ".dat", ".log") else None)
         if kind is None:
             raise ConfigError(f"{place.name} is of no known kind", hint="a name that ends in .csv, .json or .parquet")
         return kind, [place], {"glob": _verbatim(place.name)}, place.parent
@@ -399,7 +403,7 @@ def _as_time(name: str, given: Values) -> Time | None:
     if not there or any(isinstance(value, bool) for value in there):
         return None
     if all(isinstance(value, date) for value in there):
-        return Time(name, instants=[_instant(value) for value in there])
+        return Time(name, instants=[read(value, Type.LONG) for value in there])
     if all(isinstance(value, str) for value in there):
         stamps = _stamps(there)
         if stamps is not None:
@@ -435,8 +439,3 @@ def _by_pattern(values: Values, pattern: str) -> list[int] | None:
         "SELECT epoch_ms(try_strptime(unnest(?::VARCHAR[]), ?))", [there, letters(pattern)]
     ).fetchall()
     return None if any(at is None for (at,) in rows) else [at for (at,) in rows]
-
-
-def _instant(value: date) -> int:
-    whole = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    return round((whole if whole.tzinfo else whole.replace(tzinfo=UTC)).timestamp() * 1000)
