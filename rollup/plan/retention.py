@@ -5,28 +5,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError, QueryError
+from rollup.core.lengths import milliseconds
 from rollup.plan.app import Annotation
 
-_DAY = 86_400_000
-_UNITS = {
-    Duration.SECONDS: 1_000,
-    Duration.MINUTES: 60_000,
-    Duration.HOURS: 3_600_000,
-    Duration.DAYS: _DAY,
-    Duration.MONTHS: 30 * _DAY,
-    Duration.YEARS: 365 * _DAY,
-}
-_OTHERS = {
-    **dict.fromkeys(("ms", "millis", "millisec", "millisecond", "milliseconds"), 1),
-    **dict.fromkeys(("week", "weeks"), 7 * _DAY),
-}
 _INTERVAL = 15 * 60_000
 _SPELLING = "e.g. '120 sec', '24 hours', '1 year', '1 hour 30 min', or 'all'"
 
@@ -86,7 +72,7 @@ def _periods(annotation: Annotation, levels: Sequence[Duration]) -> dict[Duratio
     return found
 
 
-def period(annotation: Annotation, text: str, least: int = 1) -> int | None:
+def period(annotation: Annotation, text: str) -> int | None:
     """A length of time in ms, a month as 30 days and a year as 365; None for 'all'. Raises PlanError.
 
     >>> period(Annotation("purge", {}), "1 hour 30 min"), period(Annotation("purge", {}), "all")
@@ -94,42 +80,13 @@ def period(annotation: Annotation, text: str, least: int = 1) -> int | None:
     >>> period(Annotation("purge", {}), "500 ms")
     500
     """
-    if text.strip().lower() == "all":
-        return None
-    parts = re.findall(r"\s*(\d{1,9})\s*([A-Za-z]+)", text)
-    if not parts or re.sub(r"\s*(\d{1,9})\s*([A-Za-z]+)", "", text).strip():
-        raise annotation.refuse(f"{text!r} is no length of time", _SPELLING)
-    total = sum(int(count) * _unit(annotation, word, text) for count, word in parts)
-    if total < least:
+    try:
+        total = milliseconds(text)
+    except QueryError as problem:
+        raise annotation.refuse(problem.message, _SPELLING) from None
+    if total == 0:
         raise annotation.refuse(f"{text!r} keeps nothing", _SPELLING)
     return total
-
-
-def _unit(annotation: Annotation, word: str, text: str) -> int:
-    if word.lower() in _OTHERS:
-        return _OTHERS[word.lower()]
-    try:
-        return _UNITS[Duration.parse(word)]
-    except QueryError:
-        raise annotation.refuse(f"{word!r} in {text!r} is no unit of time", _SPELLING) from None
-
-
-def length(value: Any) -> str | None:
-    """A check of options: a length of time.
-
-    >>> length("7 days"), length("7 sheep"), length(7)
-    (None, 'a length of time, as "7 days"', 'a length of time, as "7 days"')
-    """
-    try:
-        fits = isinstance(value, str) and length_of(value) is not None
-    except PlanError:
-        fits = False
-    return None if fits else 'a length of time, as "7 days"'
-
-
-def length_of(text: str | None) -> int | None:
-    """The length of time that an option says, ms; None where it is not given."""
-    return None if text is None else period(Annotation("store", {}), text, 0)
 
 
 __all__ = ["PlanError", "Retention", "period", "retention"]

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from rollup.core.lengths import length
 from rollup.core.options import Provider, place, text
-
-
-def length(value: Any) -> str | None:
-    """A check of options: a length of time. What reads one is loaded when one is given."""
-    from rollup.plan.retention import length as check
-
-    return check(value)
-
 
 KINDS: dict[str, Provider] = {
     "delta": Provider(

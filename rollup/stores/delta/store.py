@@ -25,9 +25,9 @@ from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
+from rollup.core.lengths import milliseconds
 from rollup.core.objects import at, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
-from rollup.plan.retention import length_of
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
@@ -520,8 +520,8 @@ class DeltaStore:
 def delta_store(aggregation: Aggregation, engine: ColumnEngine, options: Mapping[str, Any]) -> DeltaStore:
     """The store that the options of a configuration describe: `path`, and how long what is over is kept."""
     made = DeltaStore(aggregation, engine, options["path"])
-    if (files := length_of(options.get("keep_files"))) is not None:
+    if "keep_files" in options and (files := milliseconds(options["keep_files"])) is not None:
         made.vacuum_hours = math.ceil(files / _HOUR)
-    if (log := length_of(options.get("keep_log"))) is not None:
+    if "keep_log" in options and (log := milliseconds(options["keep_log"])) is not None:
         made.keep_log = log
     return made
