@@ -135,7 +135,7 @@ def _exact(value: Any) -> Any:
     return (math.copysign(1, value), repr(value)) if isinstance(value, float) else value
 
 
-@examples(60)
+@examples(30)
 @given(
     st.lists(documents(), min_size=1, max_size=40), st.sampled_from(list(STREAMS)), st.sampled_from(RENAMED), st.data()
 )
@@ -207,7 +207,7 @@ def test_what_the_compiled_loop_takes_for_plain_is_read_exactly(found: list[str]
         assert read_by_loop(stream, {}, scanned) == seen(plainly(stream, {}))
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.one_of(nearly_plain(), documents()).map(str.encode), max_size=30), st.data())
 def test_a_file_is_the_same_events_and_letters_by_the_loop_and_without_it(
     found: list[bytes], data: st.DataObject

@@ -207,7 +207,7 @@ _CONDITIONS = st.lists(
 ).map(" AND ".join)  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     first=st.booleans(),
     sides=st.tuples(*[st.sampled_from(["", "LEFT", "RIGHT", "FULL"])] * 2),

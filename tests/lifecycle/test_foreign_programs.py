@@ -68,7 +68,7 @@ def begun(place: Place, compacted: bool) -> tuple[FileJob, list[tuple[str, float
     return job, events[800:]
 
 
-@pytest.mark.parametrize("compacted", [False, True])
+@pytest.mark.parametrize("compacted", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("operation", HARMLESS)
 def test_what_changes_no_row_is_harmless(
     place: Place, rollup: Cli, operation: Foreign, compacted: bool, tmp_path: Path

@@ -66,7 +66,12 @@ def test_a_replay_killed_among_the_raw_files_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize(
-    ("fault", "done"), [("commit.rewrite:2", False), ("commit.open", False), ("commit.record", True)]
+    ("fault", "done"),
+    [
+        pytest.param("commit.rewrite:2", False, marks=pytest.mark.slow),
+        ("commit.open", False),
+        pytest.param("commit.record", True, marks=pytest.mark.slow),
+    ],
 )
 def test_a_replay_killed_in_its_commit_is_simply_given_again(
     place: Place, rollup: Callable[..., tuple[int, str]], fault: str, done: bool

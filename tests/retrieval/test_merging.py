@@ -62,7 +62,7 @@ def grouped(rows: list[Event], key: Any) -> dict[Any, list[Event]]:
     return found
 
 
-@examples(60)
+@examples(25)
 @given(
     events, st.sampled_from([*Duration]), st.sets(st.sampled_from(("country", "shop"))), st.booleans(), st.booleans()
 )

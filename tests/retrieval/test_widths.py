@@ -79,7 +79,7 @@ def grouped(
     return found
 
 
-@examples(80)
+@examples(40)
 @given(
     events, times, st.integers(1, 60 * DAY), st.sampled_from([*WIDTHS]), st.sampled_from(ZONES), st.sampled_from(ZONES)
 )

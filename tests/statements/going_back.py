@@ -157,7 +157,7 @@ def taken(folder: Path) -> str | None:
     return None
 
 
-def flips(folder: Path) -> dict[str, Any]:
+def flips(folder: Path, places: int) -> dict[str, Any]:
     """One bit of each file of Spark's log is another one, at some places: which of them a start takes, or does not name."""
     found, moments, missed = job(folder, 6), random.Random(3), list[str]()
     assert run(found.path, folder / "said.txt") == 0 and inside(partial(taken, folder)) is None
@@ -167,7 +167,7 @@ def flips(folder: Path) -> dict[str, Any]:
     files = [f for f in log.rglob("*") if f.is_file() and not f.name.startswith("rollup-") and f != newest]
     for file in files:
         right = file.read_bytes()
-        for at in sorted(moments.sample(range(len(right)), min(4, len(right)))):
+        for at in sorted(moments.sample(range(len(right)), min(places, len(right)))):
             file.write_bytes(right[:at] + bytes([right[at] ^ (1 << moments.randrange(8))]) + right[at + 1 :])
             said = inside(partial(taken, folder))
             missed += [] if said and str(file) in said else [f"{file} at {at}: {said}"]
@@ -180,8 +180,8 @@ def main() -> None:
     folder = Path(sys.argv[1])
     warm(folder / "warm")
     chosen = sys.argv[2:] or list(SCRIPTS)
-    if chosen == ["flips"]:
-        print(json.dumps(flips(folder / "flips")))
+    if chosen[0] == "flips":
+        print(json.dumps(flips(folder / "flips", int(chosen[1]))))
         return
     found = {name: differing(folder / f"{n}", SCRIPTS[name], 3) for n, name in enumerate(chosen)}
     print(json.dumps(found))
