@@ -80,7 +80,10 @@ class Component(Protocol):
         ...
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
-        """One batch, of all streams of the app; None is the state before the first event."""
+        """One batch, of all streams of the app; None is the state before the first event.
+
+        Raises QueryError for an event with which it cannot compute, also where it would do so in a later step only.
+        """
         ...
 
 

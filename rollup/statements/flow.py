@@ -11,19 +11,16 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from rollup.aggregation.event_times import AT
-from rollup.core.errors import QueryError, RollupError
 from rollup.engine.state import State
 from rollup.plan.app import StreamDef
+from rollup.statements.careful import careful_step
 from rollup.statements.compiled import Statements
-from rollup.statements.component import Component, Event, Refused, Taken
+from rollup.statements.component import Event, Refused
 from rollup.statements.values import schema_of, table_of
 
-_OF_VALUES = (QueryError, ArithmeticError, pa.ArrowInvalid, duckdb.DataError)
-"""What is raised where a value cannot be computed with."""
 ARRIVAL, RECEIVED = "__arrival", "__received"
 States = Mapping[str, State]
 """The state of each component that has seen an event."""
@@ -55,7 +52,7 @@ class Flow:
         after, flowing, made, refused = dict(states), list(events), list[Event](), list[Refused]()
         beyond = dict[str, int]()
         for number, part in enumerate(self.statements.parts):
-            state, taken = self._step(part.component, states.get(part.name), flowing)
+            state, taken = careful_step(part.component, states.get(part.name), flowing, self.stops)
             if state is not None:
                 after[part.name] = state
             refused += taken.refused
@@ -65,39 +62,6 @@ class Flow:
             made += given
         made.sort(key=lambda event: event.key)
         return after, Given(self._tables(made), tuple(refused), beyond)
-
-    def _step(self, component: Component, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
-        """A step. Where an event cannot be computed with, it is refused alone: the others are what they would be without it.
-
-        However a batch is cut, what comes of it is the same, so the event is found by halves. Raises what is wrong where it is
-        not the event by itself.
-        """
-        try:
-            return component.step(state, events)
-        except _OF_VALUES as problem:
-            if self.stops:
-                raise
-            if len(events) == 1:
-                if state is not None and not self._fails(component, events):
-                    raise  # it is something before it, in an open window: each event from now on would be refused
-                return state, Taken(refused=[Refused(events[0], _said(problem))])
-        half, taken = len(events) // 2, list[Taken]()
-        for part in (events[:half], events[half:]):
-            state, found = self._step(component, state, part)
-            taken.append(found)
-        first, second = taken
-        return state, Taken(
-            [*first.events, *second.events], [*first.refused, *second.refused], first.beyond + second.beyond
-        )
-
-    @staticmethod
-    def _fails(component: Component, events: Sequence[Event]) -> bool:
-        """Whether a step over some events fails that have nothing before them."""
-        try:
-            component.step(None, events)
-        except _OF_VALUES:
-            return True
-        return False
 
     def arrived(self, streams: Mapping[str, StreamDef], tables: Mapping[str, pa.Table]) -> list[Event]:
         """The rows of some streams, each in order of `__arrival`, as events at `__at`; of what arrives at once the streams' order."""
@@ -122,10 +86,3 @@ class Flow:
 
 def _told(stream: StreamDef) -> pa.Schema:
     return schema_of(stream).append(pa.field(RECEIVED, pa.int64()))
-
-
-def _said(problem: Exception) -> str:
-    """What is wrong with a value, in one line."""
-    return (
-        f"{type(problem).__name__}: {problem}".splitlines()[0] if not isinstance(problem, RollupError) else str(problem)
-    )

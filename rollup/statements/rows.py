@@ -56,6 +56,7 @@ class Live(ABC, Generic[Running]):
         running = self._running(state, events[0].at)
         taken = self.fed(running, events)
         after = self.snapshot(running)
+        self.prove(running, after)
         self._held = after, running
         return after, taken
 
@@ -83,6 +84,9 @@ class Live(ABC, Generic[Running]):
     @abstractmethod
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
         """A batch."""
+
+    def prove(self, running: Running, after: State) -> None:
+        """Raise what the events of a batch would raise later on, when something is computed of them."""
 
 
 class OnRows(Live[Running]):

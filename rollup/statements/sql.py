@@ -20,8 +20,9 @@ from rollup.aggregation.closings import PASSED, UNTIL
 from rollup.core.errors import PlanError
 from rollup.engine.dividing import Need
 from rollup.engine.flows.beyond import beyond
-from rollup.engine.flows.flow import AT
-from rollup.engine.flows.source import Arrivals
+from rollup.engine.flows.flow import AT, Relational
+from rollup.engine.flows.relate import Relate
+from rollup.engine.flows.source import Arrivals, Source
 from rollup.engine.state import State
 from rollup.lang.calcite.dividing import need_of
 from rollup.lang.calcite.model import Model
@@ -37,6 +38,7 @@ from rollup.statements.component import ELSEWHERE, Described, Event, Names, Refu
 from rollup.statements.sql_tables import Tables
 from rollup.statements.values import comparable
 
+_SAFE = (exp.AggFunc, exp.Predicate, exp.Connector, exp.Anonymous, exp.TryCast, exp.Floor, exp.Ceil, exp.Dot)
 _TABLES = "tables"
 """What the state of a block calls its tables, beside the numbers of its queries."""
 
@@ -65,11 +67,19 @@ class Sql:
 
 @dataclass(frozen=True)
 class _Query:
-    """A standing query, the names that its columns have in the stream that its rows go to, and that stream."""
+    """A standing query, the names that its columns have in the stream that its rows go to, and that stream; `later`: it
+    computes with values of events that it took in an earlier step."""
 
     standing: Standing
     names: tuple[str, ...]
     stream: StreamDef
+    later: bool
+
+    def prove(self, arrivals: Mapping[str, Arrivals], engine: Relational) -> None:
+        """Raise QueryError where it cannot compute with what arrives, were it all and at an end."""
+        if self.later:
+            ended = {name: replace(each, ended=True) for name, each in arrivals.items()}
+            self.standing.step(self.standing.start(), ended, engine)
 
     def events(self, output: pa.Table, causes: Sequence[Event], number: int) -> list[Event]:
         """What leaves the query as events of its stream; see `events_of`."""
@@ -128,14 +138,15 @@ class SqlBlock:
         _, output, _ = standing.step(standing.start(), {}, self._session.engine)
         names = listed(statement, len(standing.names))
         made = stream_of(name, output.drop_columns([AT]), names or standing.names)
+        later = _keeps(standing) and _fallible(statement)
         wanted = self._known.get(name)
         if names and wanted is not None:
             check_listed(statement, list(wanted.attributes), wanted.table or ())
             given = {column.lower(): kind for column, kind in made.attributes.items()}
             attributes = {column: given.get(column.lower(), kind) for column, kind in wanted.attributes.items()}
-            return _Query(standing, names, replace(wanted, attributes=attributes))
+            return _Query(standing, names, replace(wanted, attributes=attributes), later)
         stream = replace(made, table=()) if isinstance(statement, exp.Create) else by_place(made, self._known)
-        return _Query(standing, tuple(stream.attributes), stream)
+        return _Query(standing, tuple(stream.attributes), stream, later)
 
     @property
     def described(self) -> Described:
@@ -192,6 +203,7 @@ class SqlBlock:
         after, given, refused, lost = list[States](), list[Event](), dict[int, Refused](), 0
         for place, query in enumerate(self._queries):
             states, output, worse = query.standing.step(before[place], arrivals, self._session.engine)
+            query.prove(arrivals, self._session.engine)
             after.append(states)
             lost += beyond(states.values()) - beyond(before[place].values())
             refused |= {each.at: Refused(mine[each.at - first], each.reason) for each in worse}
@@ -238,6 +250,16 @@ def _table(stream: StreamDef, moving: str) -> Mapping[str, Any]:
 
 def _columns(stream: StreamDef) -> Mapping[str, str]:
     return {name: kind.duckdb for name, kind in stream.attributes.items()}
+
+
+def _keeps(standing: Standing) -> bool:
+    """Whether a query keeps rows: whatever does not only read and compute does."""
+    return any(not isinstance(node, (Source, Relate)) for node in standing.nodes.values())
+
+
+def _fallible(query: exp.Expr) -> bool:
+    """Whether a query computes anything that may have no answer, beside sums, comparisons and the bounds of windows."""
+    return any(not isinstance(node, _SAFE) and node.find(exp.Column) for node in query.find_all(exp.Func, exp.Binary))
 
 
 def _like_a_rollup(query: exp.Expr) -> bool:

@@ -25,7 +25,7 @@ from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
 from rollup.plan.types import Type
 from rollup.statements.columns import ROWTIME, stream_of
-from rollup.statements.component import Described, Event, Names, Streams, Taken, refuse_own
+from rollup.statements.component import Described, Event, Names, Refused, Streams, Taken, refuse_own
 from rollup.statements.rows import Emitted, OnRows
 from rollup.statements.values import comparable, plain_row
 
@@ -66,6 +66,8 @@ class Running:
 class CruncherBlock(OnRows[Running]):
     """A running query."""
 
+    _kernel: Running | None
+
     def __init__(self, section: Section, streams: Streams, names: Names) -> None:
         self._text = section.placed
         self._streams = {name: streams[name] for name in names.reads if name in streams}
@@ -74,7 +76,7 @@ class CruncherBlock(OnRows[Running]):
                 "where do the rows go?",
                 hint="@lang('streamcruncher', into='T'), and define stream T with their columns",
             )
-        self._target = streams[section.into]
+        self._target, self._kernel = streams[section.into], None
         super().__init__(names.reads, {section.into: self._target})
         cruncher = self.begun(0).cruncher
         _check_target(cruncher.answers[0], self._target)
@@ -87,7 +89,7 @@ class CruncherBlock(OnRows[Running]):
         return Described(self._placed.executor, reason, "the rows of each partition", self._keys)
 
     def begun(self, start: int) -> Running:
-        running = Running(Cruncher(start), start)
+        running = Running(Cruncher(start, proves=True), start)
         for name, stream in self._streams.items():
             columns = {column: _TYPES.get(kind, str(kind)) for column, kind in stream.attributes.items()}
             running.cruncher.define(name, {**columns, ROWTIME: "ts"}, ROWTIME)
@@ -95,14 +97,15 @@ class CruncherBlock(OnRows[Running]):
         return running
 
     def restored(self, state: State) -> Running:
-        running = self.begun(int(state.scalars["begun"]))
+        self._kernel = running = self._kernel or self.begun(0)  # to prepare a query costs more than all of its state
+        running.found.clear()
         running.now = int(state.scalars["clock"])
-        running.cruncher.restore([State(state.tables, state.scalars["query"])])
+        running.cruncher.restore([_query(state)])
         return running
 
     def snapshot(self, running: Running) -> State:
         (state,) = running.cruncher.snapshot()
-        return State(state.tables, {"begun": running.now, "clock": running.now, "query": dict(state.scalars)})
+        return State(state.tables, {"clock": running.now, "query": dict(state.scalars)})
 
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
         """A batch, with how many of its sums 64 bits did not hold."""
@@ -117,9 +120,10 @@ class CruncherBlock(OnRows[Running]):
         clock = np.maximum.accumulate(np.maximum([event.at for event in events], running.now))
         try:
             tables = {name: self._table(running, name, events, clock) for name in self._streams}
-            running.cruncher.send({name: table for name, table in tables.items() if table.num_rows})
+            fitted = running.cruncher.fitted({name: table for name, table in tables.items() if table.num_rows})
         except (QueryError, pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
             return super().fed(running, events)  # which says which event it is
+        running.cruncher.take(fitted)
         running.now = max(running.now, running.cruncher.now)  # whose instant is open: more of it may come
         self.move(running, int(clock[-1]))
         return Taken(self._caused(running, events, clock))
@@ -143,6 +147,14 @@ class CruncherBlock(OnRows[Running]):
             given.append(Event((*events[cause].key, places[cause]), at, stream, values))
         return given
 
+    def _one(self, running: Running, event: Event, refused: list[Refused]) -> list[Event]:
+        self.move(running, event.at)  # what is wrong at the end of an instant is not this event, of the next one
+        return super()._one(running, event, refused)
+
+    def prove(self, running: Running, after: State) -> None:
+        """Of the instant that is open nothing was computed yet, nor of any row as one that leaves."""
+        running.cruncher.prove([_query(after)])
+
     def move(self, running: Running, to: int) -> None:
         if to > running.now:
             running.cruncher.advance(to - 1)
@@ -158,6 +170,11 @@ class CruncherBlock(OnRows[Running]):
                 values = plain_row(row, self._target)
                 kinds = self._target.attributes.values()
                 yield batch.at, self._target.name, tuple(map(partial(_held, running), kinds, values))
+
+
+def _query(state: State) -> State:
+    """The state of the kernel's one query in that of a block."""
+    return State(state.tables, state.scalars["query"])
 
 
 def _check_target(answer: pa.Schema, target: StreamDef) -> None:

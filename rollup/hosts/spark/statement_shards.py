@@ -40,13 +40,14 @@ def in_shards(
     statements, shards = program.statements, conf.statement_shards
     if statements is None or shards is None:
         return program
+    stops = conf.on_error == "stop"
     exchange, parts = Placing.of(conf).exchange / _FOLDER, list(statements.parts)
     shutil.rmtree(exchange, ignore_errors=True)
     exchange.mkdir(parents=True)
     for place, part in enumerate(parts):
         keys = part.component.described.keys
         if keys:
-            run = _Job(conf.declaration(), part.name, place, folder, exchange, shards, spark, next_)
+            run = _Job(conf.declaration(), part.name, place, folder, exchange, shards, spark, next_, stops)
             streams = {**program.streams, **part.component.writes}
             parts[place] = replace(part, component=Sharded.of(part.component, streams, shards, run))
         said = {"by": str(keys), "shards": shards} if keys else {"because": keys.reason}
@@ -68,11 +69,14 @@ class _Job:
     shards: int
     spark: Callable[[], SparkSession]
     next: Callable[[], int]
+    stops: bool
 
     def __call__(self, state: State | None, batch: Divided) -> tuple[State, Sequence[Taken]]:
         events = leave_events(self.exchange, batch)
         files = () if state is None else tuple(state.scalars[FILES])
-        spec = StepSpec(self.app, self.name, self.place, str(self.folder), self.shards, self.next(), events, files)
+        spec = StepSpec(
+            self.app, self.name, self.place, str(self.folder), self.shards, self.next(), events, files, self.stops
+        )
         frame = self.spark().range(0, self.shards, 1, self.shards).mapInArrow(lambda rows: _tasks(spec, rows), _RESULT)
         found = sorted(frame.toArrow().to_pylist(), key=lambda row: row["shard"])
         Path(events).unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -50,8 +51,8 @@ class Cruncher:
     [Batch(at=5, rows=[(1,)])]
     """
 
-    def __init__(self, start: int = 0, columns: int | None = _LEAST) -> None:
-        self._runner = Runner(start)
+    def __init__(self, start: int = 0, columns: int | None = _LEAST, proves: bool = False) -> None:
+        self._proves, self._runner = proves, Runner(start)
         self._streams: dict[str, Stream] = {}
         self._customs: dict[str, Callable[[Sequence[Any]], Aggregate]] = {}
         self._tables = duckdb.connect(":memory:")
@@ -120,7 +121,10 @@ class Cruncher:
         exact = {stream: Fraction(str(weight)) for stream, weight in (weights or {}).items()}
         kinds = {chain.stream: self._streams[chain.stream].rows for chain in lowered.spec.chains}
         core = core_of(lowered.spec, [kinds[chain.stream] for chain in lowered.spec.chains], projection)
-        self._queries.add(RunningQuery(lowered.spec, self._runner, select, exact), listener, core, kinds)
+        begin = partial(
+            RunningQuery, lowered.spec, select=select, weights=exact, proves=self._proves and not projection
+        )
+        self._queries.add(begin, listener, core, kinds)
         self.answers.append(relation.schema)
         return tuple(relation.schema.names)
 
@@ -163,9 +167,18 @@ class Cruncher:
 
         Raises QueryError, before anything is changed, for an unknown stream, values that do not fit, instants that go back.
         """
+        self.take(self.fitted(tables, at))
+
+    def fitted(
+        self, tables: Mapping[str, pa.Table], at: Mapping[str, Sequence[int]] | None = None
+    ) -> dict[str, Events]:
+        """Events for `take`; see `send`."""
         self._unknown(tables)
         events = {stream: self._events(stream, table, (at or {}).get(stream)) for stream, table in tables.items()}
-        events = {stream: part for stream, part in events.items() if len(part.times)}
+        return {stream: part for stream, part in events.items() if len(part.times)}
+
+    def take(self, events: Mapping[str, Events]) -> None:
+        """Events that fit. Raises QueryError where a select cannot compute: the kernel is then to be restored."""
         if not events:
             return
         if min(int(part.times[0]) for part in events.values()) > self._runner.now:
@@ -199,9 +212,14 @@ class Cruncher:
         return self._queries.snapshot()
 
     def restore(self, states: Sequence[State]) -> None:
-        """Go on from a snapshot of the same queries."""
+        """Go on from a snapshot of the same queries, whatever has come since or went wrong."""
         self._queries.restore(states)
         self._open = self._queries.open
+
+    def prove(self, states: Sequence[State]) -> None:
+        """Raise QueryError for an event since the last call with which a select could not compute later on; `states` is the
+        snapshot of now. For a kernel that `proves`."""
+        self._queries.prove(states)
 
     def _unknown(self, streams: Iterable[str]) -> None:
         for stream in streams:

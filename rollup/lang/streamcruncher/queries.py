@@ -21,6 +21,7 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 Listener = Callable[[Batch], None]
+Begin = Callable[[Runner], RunningQuery]
 Told = tuple[int, int, Batch]
 """A batch behind its instant and the place of its query among all."""
 
@@ -38,9 +39,10 @@ class Placed(NamedTuple):
 
 @dataclass
 class Registered:
-    """A query at work, who hears it, and the core that it may go over to or the reason against."""
+    """A query at work, how it begins, who hears it, and the core that it may go over to or the reason against."""
 
     query: RunningQuery | ColumnQuery
+    begin: Begin
     listener: Listener
     core: CycleCore | str
 
@@ -53,9 +55,9 @@ class Queries:
         self._registered: list[Registered] = []
         self._kinds: dict[str, RowType] = {}
 
-    def add(self, query: RunningQuery, listener: Listener, core: CycleCore | str, kinds: Mapping[str, RowType]) -> None:
+    def add(self, begin: Begin, listener: Listener, core: CycleCore | str, kinds: Mapping[str, RowType]) -> None:
         """A query over streams of these rows."""
-        self._registered.append(Registered(query, listener, core))
+        self._registered.append(Registered(begin(self._runner), begin, listener, core))
         self._kinds.update(kinds)
 
     def placed(self) -> list[Placed]:
@@ -177,7 +179,17 @@ class Queries:
         for each, state in zip(self._registered, states, strict=True):
             if state.scalars.get("executor") == COLUMNS and not isinstance(each.core, str):
                 each.query = ColumnQuery(each.core, self._kinds, self._runner)
+            else:
+                each.query = each.begin(self._runner)
             each.query.restore(state)
+
+    def prove(self, states: Sequence[State]) -> None:
+        """Raise QueryError for what a select could not compute later on; these are the states as they are now."""
+        for each, state in zip(self._registered, states, strict=True):
+            if isinstance(each.query, RunningQuery) and each.query.proves:
+                copy = each.begin(Runner(self._runner.now))
+                copy.restore(state)
+                each.query.prove(copy)
 
 
 def pieces(events: Mapping[str, Events], size: int = _TOGETHER) -> Iterator[tuple[dict[str, Events], int, int]]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
-from rollup.core.errors import PlanError
+from rollup.core.errors import PlanError, QueryError
+from rollup.engine.row import Row
 from rollup.engine.rows.cycles.correlation import Correlation, CorrelationSpec
 from rollup.engine.rows.cycles.partitions import Chain, PartitionSpec, Seen, earliest
 from rollup.engine.rows.runner import Runner
@@ -63,7 +64,12 @@ Select = Callable[[Mapping[str, Seen]], Sequence[tuple[Any, ...]]]
 class RunningQuery:
     """A query at work."""
 
-    def __init__(self, spec: RunningSpec, runner: Runner, select: Select, weights: Mapping[str, Fraction]) -> None:
+    def __init__(
+        self, spec: RunningSpec, runner: Runner, select: Select, weights: Mapping[str, Fraction], proves: bool = False
+    ) -> None:
+        self.proves = proves
+        """Whether `prove` is asked after each batch."""
+        self._entered: list[Row] = []
         self._spec, self._runner, self._select = spec, runner, select
         self._chains = [Chain(each.stream, each.parts, runner) for each in spec.chains]
         self._correlation = None if spec.correlation is None else Correlation(spec.correlation, runner)
@@ -120,13 +126,32 @@ class RunningQuery:
             return True
         return self._spec.policy.kind != "fixed" and self._arrived and self._weight >= 1
 
+    def prove(self, copy: RunningQuery) -> None:
+        """Raise QueryError where the select could not compute at the end of the present instant, or, once they are old or
+        dead, with rows let in since the last call; `copy` is the query as it is now."""
+        copy.finish()
+        rows, self._entered = [*self._entered, *copy._entered], []
+        try:
+            self._prove(rows)
+        except QueryError:
+            for row in rows:  # together they may make what none of them does
+                self._prove([row])
+
+    def _prove(self, rows: list[Row]) -> None:
+        for seen in (Seen([], rows, []), Seen([], [], rows)):
+            self._select({self._spec.chains[0].table: seen})
+
     def _cycle(self) -> Batch:
+        return Batch(self._runner.now, list(self._select(self._shown())))
+
+    def _shown(self) -> Mapping[str, Seen]:
+        """The windows after a cycle of each, as the select sees them."""
         seen = [chain.cycle(self._runner.now) for chain in self._chains]
         if self._correlation is not None:
-            shown = {self._spec.alert: Seen(self._correlation.cycle(seen), [], [])}
-        else:
-            shown = {spec.table: each for spec, each in zip(self._spec.chains, seen, strict=True)}
-        return Batch(self._runner.now, list(self._select(shown)))
+            return {self._spec.alert: Seen(self._correlation.cycle(seen), [], [])}
+        if self.proves and len(seen) == 1:
+            self._entered += seen[0].new
+        return {spec.table: each for spec, each in zip(self._spec.chains, seen, strict=True)}
 
     def snapshot(self) -> State:
         """The whole state: named tables and scalars."""

@@ -22,6 +22,7 @@ from rollup.core.objects import at
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.exchange import batches_file
 from rollup.program import Declaration
+from rollup.statements.careful import careful_step
 from rollup.statements.committed.commits import Saved, rows_of, saved_in
 from rollup.statements.component import Component, Event, Refused, Taken
 from rollup.statements.shards import Divided, events_of_shard
@@ -35,7 +36,8 @@ _KEPT: dict[tuple[str, str, int], tuple[str, Component, State]] = {}
 class StepSpec:
     """A step of a component: its app and name, and its place in it; `number` is that of the commit to come.
 
-    `events` is a file with those of each shard, `states` are the files of the last commit in `folder`, none at the start.
+    `events` is a file with those of each shard, `states` are the files of the last commit in `folder`, none at the start;
+    `stops`: an event with which it cannot compute is an error.
     """
 
     app: Declaration
@@ -46,6 +48,7 @@ class StepSpec:
     number: int
     events: str
     states: Sequence[str]
+    stops: bool = False
 
 
 def leave_events(folder: Path, batch: Divided) -> str:
@@ -62,7 +65,7 @@ def step_of_shard(spec: StepSpec, shard: int) -> tuple[int, str, bytes]:
     file = spec.states[shard] if spec.states else ""
     component, state = _going_on(spec, shard, file)
     events = _events(spec.events, shard)
-    after, taken = component.step(state, events)
+    after, taken = careful_step(component, state, events, spec.stops)
     assert after is not None, "every shard is told of every batch"
     name = f"open-shard-{spec.place}-{shard}of{spec.shards}-{uuid.uuid4().hex[:8]}-{spec.number:012d}.arrow"
     name = RecordFolder(at(spec.folder)).write_rows(name, rows_of(Saved(states={spec.name: after})))
