@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollup.conf import load
-from rollup.core.json_line import json_line
+from rollup.core.json_line import json_line, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +64,8 @@ def show(answer: pa.Table, form: Format, zone: str) -> None:
     elif form is Format.CSV:
         writer = csv.writer(sys.stdout)
         writer.writerow(answer.schema.names)
-        writer.writerows(zip(*(column.to_pylist() for column in answer.columns), strict=True))
+        rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+        writer.writerows([plain(value) if isinstance(value, Decimal) else value for value in row] for row in rows)
     elif form is Format.JSON:
         for row in answer.to_pylist():
             print(json_line(row))
@@ -100,7 +102,8 @@ def _table(answer: pa.Table, zone: str) -> None:
     timed = "AGG_TIMESTAMP" in answer.schema.names
     table = Table(*answer.schema.names)
     for column, field in zip(table.columns, answer.schema, strict=True):
-        column.justify = "right" if pa.types.is_integer(field.type) or pa.types.is_floating(field.type) else "left"
+        number = any(is_one(field.type) for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
+        column.justify = "right" if number else "left"
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
     console().print(table)
@@ -117,4 +120,6 @@ def cell(name: str, value: object, zone: str) -> str:
         return f"{to_local(value, zone):%Y-%m-%d %H:%M:%S}"
     if isinstance(value, float):
         return f"{value:,.2f}"
+    if isinstance(value, Decimal):
+        return f"{value:,f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -69,6 +69,12 @@ class Quotient(Expression, exp.Func):
     arg_types = {"this": True, "expression": True, "to": True}
 
 
+class Mean(Expression, exp.Func):
+    """A sum of decimals by their count, to the digits of the decimal `to`, half of the last one away from zero; null of none."""
+
+    arg_types = {"this": True, "expression": True, "to": True}
+
+
 class Remainder(Expression, exp.Func):
     """What a division of two doubles leaves; null by zero. PostgreSQL has no such operation."""
 
@@ -220,6 +226,30 @@ def _try_cast(self: Generator, node: Checked) -> str:
     return f"TRY_CAST({self.sql(node, 'this')} AS {self.sql(node, 'to')})"
 
 
+def _scale(node: Mean) -> int:
+    return int(node.args["to"].expressions[1].name)
+
+
+def _duckdb_mean(self: Generator, node: Mean) -> str:
+    """A long division of the digits, since DuckDB divides decimals as doubles."""
+    total, count = self.sql(node, "this"), f"NULLIF({self.sql(node, 'expression')}, 0)"
+    scale, to = _scale(node), self.sql(node, "to")
+    digits = f"CAST(REPLACE(CAST(ABS(CAST({total} AS DECIMAL(38, {scale}))) AS VARCHAR), '.', '') AS HUGEINT)"
+    rounded = f"{digits} // {count} + CAST({digits} % {count} * 2 >= {count} AS HUGEINT)"
+    placed = f"REGEXP_REPLACE(REPEAT('0', {scale + 1}) || CAST({rounded} AS VARCHAR), '([0-9]{{{scale}}})$', '.\\1')"
+    return f"CAST(CASE WHEN {total} < 0 THEN '-' ELSE '' END || {placed} AS {to})"
+
+
+def _postgres_mean(self: Generator, node: Mean) -> str:
+    """With so many more digits that rounding twice is rounding once."""
+    total, scale = f"CAST({self.sql(node, 'this')} AS DECIMAL(120, {_scale(node) + 25}))", _scale(node)
+    return f"CAST(ROUND({total} / NULLIF({self.sql(node, 'expression')}, 0), {scale}) AS {self.sql(node, 'to')})"
+
+
+def _spark_mean(self: Generator, node: Mean) -> str:
+    return f"CAST({self.sql(node, 'this')} / NULLIF({self.sql(node, 'expression')}, 0) AS {self.sql(node, 'to')})"
+
+
 def _remainder(self: Generator, node: Remainder) -> str:
     return self.sql(exp.Mod(this=exp.paren(node.this), expression=not_zero(node.expression.copy())))
 
@@ -269,6 +299,7 @@ def _duckdb() -> type[Dialect]:
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS HUGEINT)",
                 Checked: _try_cast,
                 Quotient: _wide_quotient,
+                Mean: _duckdb_mean,
                 Remainder: _remainder,
                 PeriodJoin: _duckdb_period_join,
                 Rewritten: _duckdb_rewritten,
@@ -299,6 +330,7 @@ def _postgres() -> type[Dialect]:
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL)",
                 Checked: _postgres_checked,
                 Quotient: _wide_quotient,
+                Mean: _postgres_mean,
                 Remainder: _remainder,
                 PeriodJoin: _period_join,
             }
@@ -321,6 +353,7 @@ def _spark() -> type[Dialect]:
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL(38, 0))",
                 Checked: _try_cast,
                 Quotient: _spark_quotient,
+                Mean: _spark_mean,
                 Remainder: _remainder,
                 PeriodJoin: _period_join,
             }

@@ -5,10 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 
-def json_line(value: Any, other: Callable[[Any], Any] = str) -> str:
+def plain(value: Any) -> str:
+    """A value that JSON has no word for as text; a decimal with all its digits, and without an exponent.
+
+    >>> plain(Decimal("0.00000000")), plain(Decimal("1.50"))
+    ('0.00000000', '1.50')
+    """
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def json_line(value: Any, other: Callable[[Any], Any] = plain) -> str:
     """A row or value as JSON that every reader takes: NaN and infinity, for which it has no word, are texts.
 
     `other` says what stands for a value of a type that JSON does not have (a decimal, a time).

@@ -17,7 +17,7 @@ from rollup.core.errors import PlanError
 from rollup.engine.aggregates import known
 from rollup.engine.aggregates.declaration import Aggregate, Kept
 from rollup.engine.aggregates.partials import Partial, Shape
-from rollup.plan.types import Type
+from rollup.plan.types import MORE, Type, fitting
 
 WIDE = exp.DataType.build("DECIMAL(38, 0)")
 
@@ -51,7 +51,7 @@ EXACT = Kind(WIDE, pa.decimal128(38, 0), pa.int64(), Type.LONG.sql)
 _KINDS: Mapping[Shape, Callable[[Type], Kind]] = {
     Shape.ARGUMENT: Kind.of,
     Shape.ARGUMENTS: Kind.list_of,
-    Shape.SUM: lambda kind: EXACT if kind.integral else DOUBLE,
+    Shape.SUM: lambda kind: EXACT if kind.integral else Kind.of(kind.total),
     Shape.LONG: lambda kind: LONG,
     Shape.DOUBLE: lambda kind: DOUBLE,
     Shape.BYTES: lambda kind: BLOB,
@@ -72,14 +72,21 @@ class Gives(Enum):
     """The type of an aggregate's value."""
 
     ARGUMENT = "that of the argument"
-    SUM = "long of whole numbers, double of others"
+    SUM = "long of whole numbers, a decimal of decimals, double of others"
+    MEAN = "a decimal of decimals, double of others"
     LONG = "long"
     DOUBLE = "double"
     BOOL = "bool"
     OBJECT = "object"
 
 
-_FIXED = {Gives.LONG: Type.LONG, Gives.DOUBLE: Type.DOUBLE, Gives.BOOL: Type.BOOL, Gives.OBJECT: Type.OBJECT}
+_FIXED = {
+    Gives.LONG: Type.LONG,
+    Gives.DOUBLE: Type.DOUBLE,
+    Gives.MEAN: Type.DOUBLE,
+    Gives.BOOL: Type.BOOL,
+    Gives.OBJECT: Type.OBJECT,
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +110,10 @@ class Summary:
     def type(self, name: str, argument: Type) -> Type:
         """The type of the value. Raises PlanError for an argument that the aggregate does not take."""
         if self.numeric and not argument.numeric:
-            raise PlanError(f"{name} takes a number, not {argument}", hint="int, long, float or double")
+            raise PlanError(f"{name} takes a number, not {argument}", hint="int, long, float, double or decimal(p, s)")
+        if argument.exact and self.gives in (Gives.SUM, Gives.MEAN):
+            fitting(argument.digits[0] + MORE, argument.digits[1], f"sums of {argument}")
+            return argument.total if self.gives is Gives.SUM else argument.mean
         return self.value(argument.integral) or argument
 
     def value(self, integral: bool) -> Type | None:
@@ -117,7 +127,7 @@ _QUANTILE = Summary(known.QUANTILE, Gives.DOUBLE, numeric=True)
 AGGREGATES: Mapping[str, Summary] = {
     "sum": Summary(known.SUM, Gives.SUM, numeric=True),
     "count": Summary(known.COUNT, Gives.LONG),
-    "avg": Summary(known.AVG, Gives.DOUBLE, numeric=True),
+    "avg": Summary(known.AVG, Gives.MEAN, numeric=True),
     "min": Summary(known.MIN, Gives.ARGUMENT),
     "max": Summary(known.MAX, Gives.ARGUMENT),
     "first": Summary(known.FIRST_EVER, Gives.ARGUMENT),

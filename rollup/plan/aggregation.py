@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import GMT, Duration, normal_zone
-from rollup.core.dialects import InOrder, LastBy
+from rollup.core.dialects import InOrder, LastBy, Mean
 from rollup.core.errors import PlanError
 from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial
 from rollup.plan.aggregates import (
@@ -22,6 +22,7 @@ from rollup.plan.aggregates import (
     DOUBLE,
     EXACT,
     LONG,
+    Gives,
     Kind,
     Summary,
     aggregate,
@@ -342,6 +343,8 @@ class _Builder:
         names = {
             partial.name: self._partial(partial, argument.sql, argument.type, suffix) for partial in found.kept.partials
         }
+        if result.exact and found.gives is Gives.MEAN:
+            return Bound(Mean(this=column(names["sum"]), expression=column(names["count"]), to=result.sql), result)
         return Bound(found.kept.value(lambda partial: column(names[partial]), constants), result)
 
     def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str) -> str:
@@ -353,7 +356,7 @@ class _Builder:
         stored = kind_of(partial, kind)
         helper = None if partial.helper is None else (_helper(suffix), *partial.helper(siblings))
         merge = partial.merge(siblings)
-        if stored is DOUBLE and isinstance(merge, exp.Sum):
+        if stored == DOUBLE and isinstance(merge, exp.Sum):
             merge = InOrder(this=merge.this)
         if stored is EXACT:
             merge = guarded(merge, column(overflow_of(name)))

@@ -45,7 +45,11 @@ def _typed(*kinds: str) -> Callable[[str, Bound], None]:
     return check
 
 
-_number = _typed("int", "long", "float", "double")
+def _number(name: str, argument: Bound) -> None:
+    if argument.type is not None and not argument.type.numeric:
+        raise PlanError(f"{name} takes a number, not {argument.type}")
+
+
 _text = _typed("string")
 
 

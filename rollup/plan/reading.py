@@ -11,7 +11,7 @@ import re
 import threading
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import cache, lru_cache
 from typing import Any
 
@@ -35,6 +35,7 @@ BITS = {"int": 31, "long": 63}
 _EXACT_DOUBLE = "9e15"
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _POINT = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", re.ASCII)
+_WIDE = Context(prec=80)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -44,7 +45,13 @@ class Unreadable(ValueError):
 
 def cast(sql: str, kind: str) -> str:
     """SQL of DuckDB that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
-    read = f"TRY_CAST({sql} AS {NAMES[kind]})"
+    read = f"TRY_CAST({sql} AS {NAMES.get(kind, kind)})"
+    if kind.startswith("decimal"):
+        # DuckDB would round: what stands behind the point, without noughts at the end, must not be more than the scale.
+        written = f"CAST({sql} AS VARCHAR)"
+        behind = f"LENGTH(RTRIM(REGEXP_EXTRACT({written}, '\\.([0-9_]*)', 1), '0_'))"
+        moved = f"COALESCE(TRY_CAST(REGEXP_EXTRACT({written}, '[eE](.*)$', 1) AS INTEGER), 0)"
+        return f"CASE WHEN {behind} - {moved} <= {_digits(kind)[1]} THEN TRY_CAST({written} AS {kind}) END"
     if kind in BITS:
         # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
         number = f"TRY_CAST({sql} AS DOUBLE)"
@@ -81,6 +88,10 @@ def read(value: Any, kind: str) -> Any:
             if value.is_integer() and -(1 << BITS[kind]) <= value < 1 << BITS[kind]:
                 return int(value)
             raise Unreadable(value)
+        case int() | Decimal() if kind.startswith("decimal"):
+            return _decimal(Decimal(value), kind)
+        case str() if kind.startswith("decimal") and _POINT.fullmatch(value):
+            return _decimal(Decimal(value), kind)
         case str() if kind in ("string", "object") and is_text(value):
             return value
         case str() if kind in BITS and _WHOLE.fullmatch(value):
@@ -123,6 +134,22 @@ def _instant(value: date) -> int:
     aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     passed = aware - _EPOCH
     return (passed.days * 86_400_000_000 + passed.seconds * 1_000_000 + passed.microseconds) // 1000
+
+
+@cache
+def _digits(kind: str) -> tuple[int, int]:
+    """Precision and scale of a decimal."""
+    precision, scale = kind[len("decimal(") : -1].split(",")
+    return int(precision), int(scale)
+
+
+def _decimal(value: Decimal, kind: str) -> Decimal:
+    precision, scale = _digits(kind)
+    if value.is_finite() and (value == 0 or value.adjusted() < precision - scale):
+        found = value.quantize(Decimal(1).scaleb(-scale), context=_WIDE)
+        if found == value:
+            return found or abs(found)
+    raise Unreadable(value)
 
 
 @lru_cache(maxsize=1 << 12)

@@ -7,7 +7,7 @@ from functools import partial
 
 from sqlglot import exp
 
-from rollup.core.dialects import Checked, InOrder, LastBy, Widened
+from rollup.core.dialects import Checked, InOrder, LastBy, Mean, Widened
 from rollup.core.errors import QueryError
 from rollup.engine.aggregates.partials import double, some
 from rollup.plan.aggregation import TIMESTAMP, column
@@ -144,9 +144,14 @@ def _row_aggregate(call: exp.Anonymous, scope: Scope) -> Bound | None:
         raise QueryError(f"{call.name} takes a number, not {argument.type}")
     kind = found[1] or argument.type
     if name == "sum":
-        kind = Type.LONG if argument.type.integral else Type.DOUBLE
+        kind = argument.type.total
+        if kind.exact:
+            return Bound(exp.cast(exp.Sum(this=argument.sql), kind.sql), kind)
         if kind is Type.LONG:
             return Bound(Checked(this=exp.Sum(this=Widened(this=argument.sql)), to=kind.sql), kind)
+    if name == "avg" and argument.type.exact:
+        total, count = exp.Sum(this=argument.sql), exp.Count(this=argument.sql.copy())
+        return Bound(Mean(this=total, expression=count, to=argument.type.mean.sql), argument.type.mean)
     if name == "avg" and argument.type.integral:
         return Bound(exp.cast(exp.Avg(this=argument.sql), kind.sql), kind)
     return Bound(exp.cast(found[0](argument.sql), kind.sql), kind)

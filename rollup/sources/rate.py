@@ -58,11 +58,15 @@ class Rate:
             Type.STRING: f"'k' || (__arrival % {keys})",
             Type.BOOL: "__arrival % 2 = 0",
             Type.LONG: "__arrival",
-            Type.INT: "CAST(__arrival % 1000 AS INTEGER)",
         }
-        made |= {Type.DOUBLE: "CAST(__arrival % 1000 AS DOUBLE)", Type.FLOAT: "CAST(__arrival % 1000 AS FLOAT)"}
         columns = {
-            name: "__received" if name == "ts" and kind is Type.LONG else made[kind]
+            name: "__received" if name == "ts" and kind is Type.LONG else made.get(kind) or _number(kind)
             for name, kind in self.stream.attributes.items()
         }
         return ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+
+
+def _number(kind: Type) -> str:
+    """Numbers from 0 to 999, or to the greatest of a decimal of fewer digits."""
+    precision, scale = kind.digits if kind.exact else (3, 0)
+    return f"CAST(__arrival % {10 ** min(3, precision - scale)} AS {kind.duckdb})"

@@ -74,6 +74,7 @@ def compile_statements(sections: Sequence[Section], streams: Streams) -> Stateme
         texts.append(_Read(_name(section, [text.name for text in texts]), section, said))
     known, parts = dict(streams), list[Part]()
     for text in _ordered(texts):
+        _check_carried(text, known)
         compile = partial(language(text.section.language).compile, text.section, known, text.said)
         made = _at(text.section, compile)
         for target, given in made.writes.items():
@@ -123,6 +124,16 @@ def _ordered(texts: Sequence[_Read]) -> list[_Read]:
         done += ready
         waiting = [each for each in waiting if each not in ready]
     return done
+
+
+def _check_carried(text: _Read, streams: Streams) -> None:
+    """Refuse a stream of a type that the engine of statements does not carry exactly."""
+    for stream in (streams[name] for name in sorted(text.names.reads | text.names.writes) if name in streams):
+        for name, kind in stream.attributes.items():
+            if kind.exact:
+                hint = f"a query before them selects it as another type: convert({name}, 'double') as {name}"
+                problem = PlanError(f"statements carry no {kind}, which {name} of {stream.name} is", hint=hint)
+                raise text.section.located(problem)
 
 
 def _fits(section: Section, given: StreamDef, wanted: StreamDef) -> None:

@@ -11,6 +11,7 @@ import math
 import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
@@ -187,6 +188,72 @@ def test_a_value_of_a_program_is_read_as_a_parquet_file_has_it(
         found.append(DEAD)
     assert found == [expected] * 4
     assert _of_source(kind, {"kind": "parquet", "path": str(tmp_path)}, file) == expected
+
+
+WRITTEN = [
+    "0", "-0.0", "1.5", "0.10", "1e2", "1.25e-1", "0.001", "-99999999.99", "100000000", "123.450000", "1.005", "12345678901234567.89",
+    "12345678901234567890.123456789012345678", "0.000000000000000001", "1e-18", "0.0000000000000000001", "1e20", "2E1", "1E400",
+    "0.30000000000000004", "18446744073709551617", "9007199254740993.01",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(10, 2), (19, 2), (38, 18), (38, 0)])
+def test_a_decimal_has_the_digits_that_are_written_or_is_none(precision: int, scale: int, tmp_path: Path) -> None:
+    """By the digits of a text, never by those of the double beside it; numbers of JSON and texts alike."""
+    kind, expected = f"decimal({precision}, {scale})", dict[int, str]()
+    with localcontext(prec=500):
+        for place, number in enumerate(map(Decimal, WRITTEN)):
+            if abs(number) < Decimal(10) ** (precision - scale) and number == round(number, scale):
+                expected[place] = f"{number:.{scale}f}".removeprefix("-" if not number else "+")
+    stream = f"define stream S (x {kind}, n int);"
+
+    def read(form: str, *lines: str) -> dict[int, str]:
+        if lines:
+            (tmp_path / "a").write_text("\n".join(lines))
+        options = {"kind": form, "path": str(tmp_path)}
+        batch = pa.table({"path": [str(tmp_path / "a")], "modified": [1_000_000]})
+        (part,) = source(compile_app(stream + "from S select x insert into T;").streams["S"], options).parts(
+            _ENGINE, batch
+        )
+        rows = _ENGINE.run(f"FROM {part.view}").to_pylist()
+        assert len(rows) + part.dead.num_rows == len(WRITTEN)
+        return {row["n"]: f"{row['x']:f}" for row in rows}
+
+    def local(values: list[Any]) -> dict[int, str]:
+        host = LocalHost.of(stream + "from S select x, n insert into T;")
+        host.send("S", list(zip(values, range(len(values)), strict=True)))
+        return {row["n"]: f"{row['x']:f}" for row in host.emitted[0][1].to_pylist()}
+
+    before, behind = '{"s": "x1:2345678901234567.8,", "more": [12345678901234567.5, "\\"1.5"], ', ', "n": '
+    texts = [f'{{"x": {text}, "n": {place}}}' for place, text in enumerate(WRITTEN)]
+    assert read("json", *texts) == expected
+    assert read("json", *(f'{before}"x": {t}{behind}{n}}}' for n, t in enumerate(WRITTEN))) == expected
+    assert read("json", *(f'{before}"x": "{t}"{behind}{n}}}' for n, t in enumerate(WRITTEN))) == expected
+    assert read("csv", "x,n", *(f"{text},{place}" for place, text in enumerate(WRITTEN))) == expected
+    assert local(list(WRITTEN)) == expected
+    assert local([Decimal(text) for text in WRITTEN]) == expected
+    pq.write_table(pa.table({"x": WRITTEN, "n": range(len(WRITTEN))}), tmp_path / "a")
+    assert read("parquet") == expected
+
+
+@pytest.mark.parametrize("stored", [pa.decimal128(12, 4), pa.decimal256(50, 3), pa.float64(), pa.int64(), pa.int8()])
+def test_a_number_of_a_parquet_file_is_a_decimal_where_it_has_no_more_digits(
+    stored: pa.DataType, tmp_path: Path
+) -> None:
+    options = {"kind": "parquet", "path": str(tmp_path)}
+    for given, expected in (
+        (Decimal("12"), Decimal("12.00")),
+        (Decimal("0.5"), Decimal("0.50")),
+        (Decimal("0.125"), DEAD),
+    ):
+        if pa.types.is_integer(stored) and given % 1:
+            continue
+        column = pa.array(
+            [int(given) if pa.types.is_integer(stored) else float(given) if pa.types.is_floating(stored) else given],
+            stored,
+        )
+        pq.write_table(pa.table({"x": column, "n": [1]}), tmp_path / "a.parquet")
+        assert _of_source("decimal(10, 2)", options, tmp_path / "a.parquet") == expected
 
 
 def test_a_field_that_is_not_declared_is_not_read_and_said_once() -> None:

@@ -22,16 +22,6 @@ from rollup.stores.sql.types import check_name, quoted
 SCHEMA, INNER, PUBLIC = "rollup", "_rollup", "public"
 """The third has the views once more, for tools that look nowhere else."""
 
-PG_TYPES = {
-    Type.INT: "integer",
-    Type.LONG: "bigint",
-    Type.FLOAT: "real",
-    Type.DOUBLE: "double precision",
-    Type.STRING: "text",
-    Type.BOOL: "boolean",
-    Type.OBJECT: "text",
-}
-
 BOUND = f"{INNER}.bound"
 """A domain over text. A parameter that nobody gives a type is one, and not text: a driver that asks the server for the
 types of parameters (pgx does) does not know it, and sends a number or a time as the text of what it is."""
@@ -118,7 +108,7 @@ def _columns(aggregation: Aggregation) -> str:
 
 
 def _typed(kinds: Mapping[str, Type]) -> str:
-    return ", ".join(f"{name(column)} {PG_TYPES[kind]}" for column, kind in kinds.items())
+    return ", ".join(f"{name(column)} {kind.postgres}" for column, kind in kinds.items())
 
 
 def _calls(aggregation: Aggregation, ask: str, spec: bool) -> Iterator[str]:
@@ -192,7 +182,7 @@ def _arguments(source: Source) -> list[str]:
 def select_from(aggregation: Aggregation, loaded: frozenset[str], table: str) -> str:
     """A query over a table of loaded rows with all columns of an answer; those that nobody reads are null."""
     kinds = columns(aggregation)
-    listed = [name(c) if c in loaded else f"null::{PG_TYPES[kind]} as {name(c)}" for c, kind in kinds.items()]
+    listed = [name(c) if c in loaded else f"null::{kind.postgres} as {name(c)}" for c, kind in kinds.items()]
     time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
     return f"select {', '.join([*listed, time])} from {name(table, INNER)}"
 

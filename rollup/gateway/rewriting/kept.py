@@ -21,7 +21,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
 from rollup.core.untyped import pc
-from rollup.gateway.rewriting.catalog import PG_TYPES, kept_note, name, text
+from rollup.gateway.rewriting.catalog import kept_note, name, text
 from rollup.lang.sql.within import mentions
 from rollup.plan.app import StreamDef
 from rollup.statements.committed.kept import Kept
@@ -127,7 +127,7 @@ class KeptTables:
     def _make(self, cursor: Any, kept: StreamDef, book: Mapping[str, _Filled]) -> None:
         for each in (kept.name, *kept.attributes):
             check_name(each, f"of {kept.name}:", "postgresql")
-        place, columns = name(kept.name), {column: PG_TYPES[kind] for column, kind in kept.attributes.items()}
+        place, columns = name(kept.name), {column: kind.postgres for column, kind in kept.attributes.items()}
         cursor.execute(_COLUMNS, (place,))
         there = dict(cursor.fetchall())
         if kept.name in self._taken or (there and kept.name not in book):

@@ -32,7 +32,7 @@ from rollup.plan.app import (
     StreamDef,
     StreamQuery,
 )
-from rollup.plan.types import Type, parse_type
+from rollup.plan.types import Type, parse_type, written
 
 
 class Clause(NamedTuple):
@@ -185,8 +185,11 @@ class _Reader(Expressions):
 
     # definitions
 
-    def attribute(self, meta: Meta, parts: list[Token]) -> tuple[str, Type]:
-        return str(parts[0]), parse_type(str(parts[1]), parts[1].line, parts[1].column)
+    def attribute(self, meta: Meta, parts: list[Any]) -> tuple[str, Type]:
+        return str(parts[0]), parts[1]
+
+    def type(self, meta: Meta, parts: list[Any]) -> Type:
+        return parse_type(written(parts), parts[0].line, parts[0].column)
 
     def stream_definition(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamDef]:
         name, attributes = str(parts[0]), parts[1:]

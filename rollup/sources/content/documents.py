@@ -44,6 +44,13 @@ _WRITTEN = f"CASE WHEN {{0}} < ':' THEN {_EXPONENT} ELSE true END"
 letter is none, and is told at once."""
 
 
+_LONG = "regexp_matches(raw, '[0-9][0-9.]{15}')"
+"""Whether a number of a record may have more digits than a double keeps, which DuckDB makes of a number of JSON."""
+_NUMBER = r"((?:\"(?:[^\"\\]|\\.)*\"|[^\"0-9-])*)(-?[0-9][0-9.eE+-]*)"
+_DIGITS = f"CASE WHEN {_LONG} THEN REGEXP_REPLACE(raw || '0', {text(_NUMBER)}, '\\1\"\\2\"', 'g')[:-4] ELSE raw END"
+"""A record with its long numbers as texts: what stands before a number is texts and signs, and behind the last one a 0."""
+
+
 _PIECE = 1 << 20
 Found = TypeVar("Found")
 _broken = set[str]()
@@ -101,7 +108,7 @@ class Documents:
         """For each attribute SQL over `relation`, see `Readers`."""
         readers: dict[str, tuple[str, str]] = {}
         for number, (name, kind) in enumerate(self.stream.attributes.items()):
-            found = [self._text(path) for path in json_paths(self._named(name))]
+            found = [self._text(path, kind.exact) for path in json_paths(self._named(name))]
             value = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
             read, has = cast(value, kind), f"{value} IS NOT NULL"
             if self.scanned:
@@ -152,6 +159,7 @@ class Documents:
         tests += [f"CASE WHEN {odd} THEN NOT regexp_matches(raw, {_ODD}) ELSE true END"] if odd else []
         kinds = enumerate(self.stream.attributes.values())
         tests += [_WRITTEN.format(value_of(number)) for number, kind in kinds if kind is Type.STRING]
+        tests += [f"NOT {_LONG}"] if any(kind.exact for kind in self.stream.attributes.values()) else []
         # A number says by itself that there is an object; without one that is to be asked.
         tests += [_SIGNS, *([] if numbers else ["starts_with(raw, '{') AND readable AND json_valid(raw)"])]
         return f"COALESCE({' AND '.join(tests)}, false)"
@@ -160,19 +168,24 @@ class Documents:
         """`__ok`, and `__found`: the texts that the exact reading needs, for records that are not read quickly."""
         whole = "CASE WHEN starts_with(raw, '{') THEN true ELSE json_type(raw) = 'OBJECT' END"
         ok = f"CASE WHEN __quick THEN true WHEN readable AND json_valid(raw) THEN {whole} ELSE false END"
-        taken = f"json_extract_string(raw, [{', '.join(map(text, self._together))}])"
+        paths = {exact: [text(path) for path, digits in self._together if digits is exact] for exact in (False, True)}
+        taken = f"json_extract_string(raw, [{', '.join(paths[False])}])"
+        taken += f" || json_extract_string({_DIGITS}, [{', '.join(paths[True])}])" if paths[True] else ""
         return f"(SELECT *, CASE WHEN {OK} AND NOT __quick THEN {taken} END AS __found FROM (SELECT *, {ok} AS {OK} FROM {typed}))"
 
     @property
-    def _together(self) -> list[str]:
-        """The paths that are taken out in one parse."""
-        found = [path for name in self.stream.attributes for path in json_paths(self._named(name))]
-        return list(dict.fromkeys(found))
+    def _together(self) -> list[tuple[str, bool]]:
+        """The paths that are taken out in one parse, and then those whose numbers are to have all their digits."""
+        attributes = self.stream.attributes.items()
+        found = [(path, kind.exact) for name, kind in attributes for path in json_paths(self._named(name))]
+        return sorted(dict.fromkeys(found), key=lambda each: each[1])
 
-    def _text(self, path: str) -> str:
-        return f"__text_{self._together.index(path)}"
+    def _text(self, path: str, exact: bool) -> str:
+        return f"__text_{self._together.index((path, exact))}"
 
 
 def _plainly(value: str, kind: Type) -> str:
     """A value of the quick reading as its type: of a double that is whole and near enough, or of a text."""
+    if kind.exact:
+        return cast(value, kind)
     return value if kind in (Type.STRING, Type.DOUBLE) else f"TRY_CAST({value} AS {to_sql(kind.sql)})"

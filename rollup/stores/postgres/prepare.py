@@ -144,7 +144,7 @@ class Preparation:
 
 def _plain(tables: Tables, column: str, arrow: pa.DataType) -> str:
     """A column's type as PostgreSQL prints it."""
-    return tables.type_of(column, arrow).lower().replace(' collate "c"', "").replace("(38, 0)", "(38,0)")
+    return tables.type_of(column, arrow).lower().replace(' collate "c"', "").replace(", ", ",")
 
 
 def reader_sql(schema: str, role: str, password: str, owner: str) -> str:

@@ -19,7 +19,6 @@ from rollup.core.dialects import computable, kept_name, to_sql
 from rollup.core.errors import StoreError
 from rollup.core.local_columns import zone_of
 from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIME, TIMESTAMP, ZONE, Aggregation, Output, column
-from rollup.plan.types import Type
 from rollup.retrieval.answer import bucket_column, bucket_rows
 from rollup.retrieval.questions import open_schema
 from rollup.stores.sql.types import check_name, column_type, quoted, type_name
@@ -182,7 +181,7 @@ def answer_ddl(aggregation: Aggregation, schema: str) -> list[str]:
     place = quoted(schema, "postgresql")
     columns = [
         (TIMESTAMP, "bigint"),
-        *((output.name, _pg_type(output.type)) for output in outputs),
+        *((output.name, output.type.postgres) for output in outputs),
         (TIME, "timestamptz"),
     ]
     names = _parameters([name for name, _ in columns])
@@ -269,7 +268,7 @@ def _with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[O
 
 
 def _typed(outputs: tuple[Output, ...]) -> str:
-    columns = ((quoted(output.name, "postgresql"), _pg_type(output.type)) for output in outputs)
+    columns = ((quoted(output.name, "postgresql"), output.type.postgres) for output in outputs)
     casts = (f"cast({name} as {kind}) as {name}" for name, kind in columns)
     start = quoted(TIMESTAMP, "postgresql")
     return ", ".join([start, *casts, f"to_timestamp({start} / 1000.0) as {quoted(TIME, 'postgresql')}"])
@@ -284,10 +283,6 @@ def _rows(aggregation: Aggregation, level: Duration, place: str, start: exp.Expr
 
 def _place(schema: str, name: str) -> str:
     return f"{schema}.{quoted(name, 'postgresql')}"
-
-
-def _pg_type(kind: Type) -> str:
-    return kind.sql.sql("postgres")
 
 
 def _text(value: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,8 @@ def to_arrow(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_list(kind) and pa.types.is_decimal(kind.value_type):
+        return pa.array([v if v is None else [None if n is None else Decimal(n) for n in v] for v in values], kind)
     if pa.types.is_binary(kind):
         return pa.array([None if value is None else bytes(value) for value in values], kind)
     return pa.array(values, kind)
@@ -34,13 +37,15 @@ _NUMERIC = 1700
 def described(description: Sequence[Any], rows: list[Sequence[Any]]) -> pa.Table:
     """The rows of a psycopg2 cursor, typed as the server says."""
     columns = zip(*rows, strict=True) if rows else ([] for _ in description)
-    arrays = [_typed(column.type_code, values) for column, values in zip(description, columns, strict=True)]
+    arrays = [_typed(column, values) for column, values in zip(description, columns, strict=True)]
     return pa.Table.from_arrays(arrays, names=[column.name for column in description])
 
 
-def _typed(code: int, values: Sequence[Any]) -> pa.Array:
-    if code != _NUMERIC:
-        return _arrow(values, _TYPES.get(code, pa.string()))
+def _typed(column: Any, values: Sequence[Any]) -> pa.Array:
+    if column.type_code != _NUMERIC:
+        return _arrow(values, _TYPES.get(column.type_code, pa.string()))
+    if 0 < (column.precision or 0) <= 38 and 0 <= column.scale <= column.precision:
+        return pa.array(values, pa.decimal128(column.precision, column.scale))
     whole = all(value is None or (value.is_finite() and value == value.to_integral_value()) for value in values)
     if whole:
         return pa.array(

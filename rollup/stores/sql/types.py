@@ -29,14 +29,19 @@ _KEY, _TEXT = 255, 4000
 _ZERO = "negative zero"
 
 
-class WideNumber(sa.types.TypeDecorator[Decimal]):
-    """DECIMAL(38, 0); text in SQLite, whose numbers end at 64 bits."""
+class ExactNumber(sa.types.TypeDecorator[Decimal]):
+    """A decimal; text in SQLite, whose exact numbers end at 64 bits."""
 
-    impl = sa.Numeric(38, 0)
+    impl = sa.Numeric
     cache_ok = True
 
+    def __init__(self, precision: int, scale: int) -> None:
+        super().__init__(precision, scale)
+        self.precision, self.scale = precision, scale
+
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        return dialect.type_descriptor(sa.String(40) if dialect.name == "sqlite" else sa.Numeric(38, 0))
+        kind = sa.String(40) if dialect.name == "sqlite" else sa.Numeric(self.precision, self.scale)
+        return dialect.type_descriptor(kind)
 
     def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:
         return str(value) if value is not None and dialect.name == "sqlite" else value
@@ -71,13 +76,13 @@ class AnyDouble(sa.types.UserDefinedType[float]):
 
 
 class JsonList(sa.types.TypeDecorator[list[Any]]):
-    """A list as JSON text, for databases without arrays."""
+    """A list as JSON text, decimals as texts in it, for databases without arrays."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: list[Any] | None, dialect: Dialect) -> str | None:
-        return None if value is None else json.dumps(value)
+        return None if value is None else json.dumps(value, default=str)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> list[Any] | None:
         return None if value is None else json.loads(value)
@@ -102,20 +107,19 @@ _SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
     pa.bool_(): sa.Boolean(),
     pa.string(): _text(_TEXT),
     pa.binary(): sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql"),
-    pa.decimal128(38, 0): WideNumber(),
 }
 
 
 def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[Any]:
     """The SQLAlchemy type of a column; text of an identity (`key`) is bounded where an index needs that."""
     if pa.types.is_list(arrow):
-        inner = postgresql.ARRAY(_SCALARS[arrow.value_type])
+        inner = postgresql.ARRAY(column_type(arrow.value_type, name))
         return JsonList().with_variant(inner, "postgresql")
     if arrow == pa.string() and key:
         return _text(64 if name == ZONE else _KEY)
     if arrow == pa.float64() and key:
         return AnyDouble(key=True).with_variant(oracle.BINARY_DOUBLE(), "oracle")
-    return _SCALARS[arrow]
+    return ExactNumber(arrow.precision, arrow.scale) if pa.types.is_decimal(arrow) else _SCALARS[arrow]
 
 
 def type_name(kind: TypeEngine[Any], dialect: str) -> str:

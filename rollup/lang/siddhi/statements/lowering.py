@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from rollup.core.crontabs import Crontab
+from rollup.core.descriptions import descendants
 from rollup.core.errors import PlanError, RollupError
 from rollup.engine.expressions import All, Call, Const, Expr, Field
 from rollup.engine.folding import AggregateCall
@@ -35,7 +36,7 @@ def lower(app: tree.App) -> AppSpec:
     check_names(app)
     names, tables, shared, queries = Names(), dict[str, tuple[int, ...]](), dict[str, SharedSpec](), list[Any]()
     for statement in app.statements:
-        if isinstance(statement, tree.Definition):
+        if isinstance(statement, tree.Definition) and not _unread(statement, app):
             _define(statement, names, tables, shared)
     for statement in app.statements:
         if isinstance(statement, tree.Query):
@@ -54,6 +55,15 @@ def _ticks(made: tree.Definition) -> int | Crontab | None:
     if made.every == 0:
         raise PlanError(f"{made.name} ticks at every 0 ms, without end", hint="at every 1 sec").at(*made.place)
     return crontab(made.at, made.place) if made.at is not None else made.every
+
+
+def _unread(made: tree.Definition, app: tree.App) -> bool:
+    """Whether a stream has a type that statements do not carry, and none has to do with it: it is only for aggregations."""
+    if made.kind != "stream" or all(kind in semantics.TYPES for _, kind in made.attributes):
+        return False
+    nodes = list(descendants(app.statements))
+    read = {node.name for node in nodes if isinstance(node, tree.Stream)}
+    return made.name not in read | {node.output.target for node in nodes if isinstance(node, tree.Query)}
 
 
 def _define(made: tree.Definition, names: Names, tables: dict[str, Any], shared: dict[str, SharedSpec]) -> None:

@@ -16,7 +16,7 @@ from rollup.lang.reading import read
 from rollup.lang.siddhi.mistakes import cure_of_statement, told
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
-from rollup.plan.types import Type, parse_type
+from rollup.plan.types import Type, parse_type, written
 
 
 def read_app(text: str) -> tree.App:
@@ -308,8 +308,11 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         queries = tuple(part for part in parts if isinstance(part, tree.Query))
         return tree.Partition(keys, queries, annotations, place_of(meta))
 
-    def attribute(self, meta: Meta, parts: list[str]) -> tuple[str, Type]:
-        return parts[0], parse_type(parts[1], *place_of(meta))
+    def attribute(self, meta: Meta, parts: list[Any]) -> tuple[str, Type]:
+        return parts[0], parts[1]
+
+    def type(self, meta: Meta, parts: list[str | None]) -> Type:
+        return parse_type(written(parts), *place_of(meta))
 
     def stream_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         return self._defined(meta, parts, "stream")

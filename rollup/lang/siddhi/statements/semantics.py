@@ -25,15 +25,23 @@ from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
 from rollup.plan.types import Type
 
-TYPES: Mapping[Type, DataType] = {
-    Type.INT: INT,
-    Type.LONG: LONG,
-    Type.FLOAT: FLOAT,
-    Type.DOUBLE: DOUBLE,
-    Type.STRING: STRING,
-    Type.BOOL: BOOL,
-    Type.OBJECT: ANY,
-}
+
+class _Types(dict[Type, DataType]):
+    def __missing__(self, kind: Type) -> DataType:
+        raise PlanError(f"statements carry no {kind}", hint=f"one of {', '.join(self)}")
+
+
+TYPES: Mapping[Type, DataType] = _Types(
+    {
+        Type.INT: INT,
+        Type.LONG: LONG,
+        Type.FLOAT: FLOAT,
+        Type.DOUBLE: DOUBLE,
+        Type.STRING: STRING,
+        Type.BOOL: BOOL,
+        Type.OBJECT: ANY,
+    }
+)
 COMPARISONS: Mapping[str, Operator] = {
     "==": op.EQUAL,
     "!=": op.UNEQUAL,
