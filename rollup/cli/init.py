@@ -96,7 +96,7 @@ class _Draft:
         texts = [each for each in rest if each.type in ("string", "bool") and each.distinct > 1]
         known = sorted((each for each in texts if each.distinct <= max(2, seen.records // 2)), key=lambda e: e.distinct)
         self.keys, self.more = known[:_MOST_KEYS], known[_MOST_KEYS:]
-        numbers = [each for each in rest if each.type in ("long", "double") and not _is_id(each.name)]
+        numbers = [each for each in rest if each.type.numeric and not _is_id(each.name)]
         self.measures, self.left = numbers[:_MOST_MEASURES], numbers[_MOST_MEASURES:]
         ids = [each for each in rest if each.type == "long" and _is_id(each.name)]
         self.counted = next((each for each in (*texts, *ids) if each not in known), None)

@@ -37,6 +37,12 @@ _NULLS = ("NA", "N/A", "NULL", "null", "None", "\\N", "-", "nan", "NaN", "#N/A")
 _COMMA = re.compile(r"-?\d{1,3}(?:\.\d{3})+(?:,\d+)?|-?\d+,\d+|-?\d+")
 _LEADING_ZERO = re.compile(r"0\d+")
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|_ts$|_at$|^at$|when|epoch|^day$|zeit|datum|fecha|heure", re.IGNORECASE)
+_MONEY = re.compile(
+    r"price|amount|cost|fee|tax|revenue|balance|paid|payment|salary|betrag|preis|umsatz|kosten|importe|prix|montant",
+    re.IGNORECASE,
+)
+_ROOM = 3
+"""Digits that numbers may have more than those that were seen."""
 _CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?")
 _EPOCHS = (("seconds", 1e8, 5e9, 1000.0), ("milliseconds", 1e11, 5e12, 1.0), ("microseconds", 1e14, 5e15, 1e-3),
            ("nanoseconds", 1e17, 9e18, 1e-6))  # fmt: skip
@@ -332,8 +338,11 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     )  # fmt: skip
     if comma:
         column.remarks.append("numbers with a decimal comma")
-    if any(isinstance(value, Decimal) for value in there):
-        column.remarks.append("decimals, read as double")
+    elif kind is Type.DOUBLE and (exact := _exact(name, [value for value in values if value is not None])):
+        column.type = exact
+        column.remarks.append("exact; write double for a number that is measured")
+    elif any(isinstance(value, Decimal) for value in there):
+        column.remarks.append("decimals of too many digits to be added up exactly, read as double")
     if null is not None:
         column.remarks.append(f"{null!r} stands for no value")
     if not there:
@@ -355,6 +364,22 @@ def _type(there: Values, null: str | None = None) -> tuple[Type, bool]:
             return kind, False
     comma = all(isinstance(value, str) and _COMMA.fullmatch(value.strip()) for value in values)
     return (Type.DOUBLE, True) if comma else (Type.STRING, False)
+
+
+def _exact(name: str, there: Values) -> Type | None:
+    """The decimal for numbers that are decimals already, or look like money: by their name, or two digits behind each point."""
+    written = [value if isinstance(value, Decimal) else Decimal(str(value).strip().replace("_", "")) for value in there]
+    if not all(number.is_finite() for number in written):
+        return None
+    scales = [max(0, -int(number.as_tuple().exponent)) for number in written]
+    scale, whole = max(scales), max(number.adjusted() for number in written) + 1
+    stored = all(isinstance(value, Decimal) for value in there)
+    texts = all(isinstance(value, str) for value in there) and set(scales) == {2}
+    if not stored and not texts and not (scale <= 4 and _MONEY.search(name)):
+        return None
+    scale = scale if stored else max(scale, 2)
+    precision = next((most for most in (18, 28) if max(whole, 1) + _ROOM + scale <= most), None)
+    return None if precision is None else Type.decimal(precision, scale)
 
 
 def _fits(value: Any, kind: Type) -> bool:

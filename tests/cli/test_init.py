@@ -21,6 +21,7 @@ from rollup.cli.main import cli
 from rollup.conf import load
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
+from rollup.sources.looking import look
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,6 +140,38 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     assert 'null = "NA"' in conf and "# zone" in conf
     again = invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path), "--name", "sale")
     assert "exists" in str(again.exception) and "--name" in str(again.exception)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("price", ["12.5", "3", "1199.99"], "decimal(18, 2)"),
+        ("tax_paid", [0.125, 2.5, 7], "decimal(18, 3)"),
+        ("x", ["12.50", "3.00", "0.99"], "decimal(18, 2)"),
+        ("x", [Decimal("1.2500"), Decimal(3)], "decimal(18, 4)"),
+        ("x", [Decimal("123456789012345.2500")], "decimal(28, 4)"),
+        ("ratio", ["0.25", "0.5"], "double"),
+        ("x", [12.5, 3.25], "double"),
+        ("cost", ["0.123456", "1.5"], "double"),
+        ("price", ["12.5", "NaN"], "double"),
+        ("price", [1, 2], "long"),
+    ],
+)
+def test_money_is_a_decimal(tmp_path: Path, name: str, values: list[Any], kind: str) -> None:
+    (made,) = (each for each in look(_written(tmp_path, name, values)).columns if each.name == name)
+    assert made.type == kind
+
+
+def _written(folder: Path, name: str, values: list[Any]) -> str:
+    if isinstance(values[0], Decimal):
+        scale = max(-int(value.as_tuple().exponent) for value in values)
+        pq.write_table(
+            pa.table({"n": [1] * len(values), name: pa.array(values, pa.decimal128(30, scale))}), folder / "d.parquet"
+        )
+        return str(folder / "d.parquet")
+    lines = [json.dumps({"n": 1, name: value}) for value in values]
+    (folder / "d.json").write_text("\n".join(lines))
+    return str(folder / "d.json")
 
 
 def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:

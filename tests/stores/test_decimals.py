@@ -11,7 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rollup.core.errors import PlanError
+from rollup.gateway.rewriting.catalog import aggregation_ddl
 from rollup.hosts.local import LocalHost
+from rollup.program import compile_app
 from rollup.stores.databases import store_of
 from rollup.stores.delta.store import DeltaStore
 from rollup.stores.memory import MemoryStore
@@ -153,3 +156,36 @@ def test_what_has_more_digits_than_its_attribute_is_a_dead_letter() -> None:
     made.send("S", [(value, START) for value in [*good, *bad]])
     assert [letter["reason"] for letter in made.dead] == ["price is not a decimal(5, 2)"] * len(bad)
     assert made.query("from Agg within '2018' per 'days' select total").to_pylist() == [{"total": Decimal("1109.19")}]
+
+
+def test_the_endpoint_shows_the_digits_of_a_column() -> None:
+    made = compile_app(_app(10, 2, True)).aggregations["Agg"]
+    shown = " ".join(aggregation_ddl(made))
+    assert '"total"::numeric(20,2) as "total"' in shown and '"mean"::numeric(16,8) as "mean"' in shown
+    assert '"total" numeric(20,2)' in shown
+
+
+def test_statements_refuse_a_decimal_that_they_read_and_no_other() -> None:
+    stream = "define stream S (k string, price decimal(10, 2), ts long);"
+    with pytest.raises(
+        PlanError, match=r"statements carry no decimal\(10, 2\), which price of S is .*convert\(price, 'double'\)"
+    ):
+        compile_app(stream + "from S#window.length(3) select k, price insert into T;")
+    cured = "from S select k, convert(price, 'double') as price insert into P; from P#window.length(3) select k, price insert into T;"
+    assert compile_app(stream + cured).streams["T"].attributes == {"k": "string", "price": "double"}
+
+
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("sum(wide) as x", "sums of decimal(30, 2) need 40 digits, and a decimal has at most 38"),
+        ("max(wide * wide) as x", "products of decimal(30, 2) and decimal(30, 2) need 60 digits"),
+        ("max(wide + fine) as x", "decimal(30, 2) and decimal(20, 19) together need 47 digits"),
+        ("max(convert(wide, 'decimal(39, 2)')) as x", "there is no decimal(39, 2)"),
+    ],
+)
+def test_what_could_need_more_than_38_digits_is_refused_when_the_app_is_read(select: str, message: str) -> None:
+    app = "define stream S (wide decimal(30, 2), fine decimal(20, 19), ts long); define aggregation Agg from S select {} aggregate by ts every day ... year;"
+    with pytest.raises(PlanError) as refused:
+        compile_app(app.format(select))
+    assert message in str(refused.value) and "line 1" in str(refused.value)

@@ -145,12 +145,22 @@ def _view(aggregation: Aggregation, level: Duration, view: str, ask: str) -> Ite
     note = f"{aggregation.name} per {level.plural}, {kind}, open buckets included"
     note += ". Ask other levels and ranges with within … per …" if own else ""
     spec = text(json.dumps({"view": True}))
-    yield f"create view {name(view, SCHEMA)} as select * from {ask}({spec}, null, null, '{level.plural}')"
+    query = f"select {_digits(aggregation)} from {ask}({spec}, null, null, '{level.plural}')"
+    yield f"create view {name(view, SCHEMA)} as {query}"
     yield f"comment on view {name(view, SCHEMA)} is {text(note)}"
     yield f"create view {name(view, PUBLIC)} as select * from {name(view, SCHEMA)}"
     yield f"comment on view {name(view, PUBLIC)} is {text(note)}"
     for column, remark in _remarks(aggregation, level).items():
         yield f"comment on column {name(view, SCHEMA)}.{name(column)} is {text(remark)}"
+
+
+def _digits(aggregation: Aggregation) -> str:
+    """All columns of an answer, decimals with their precision, which the columns of a function do not have."""
+    kinds = columns(aggregation)
+    if not any(kind.exact for kind in kinds.values()):
+        return "*"
+    exact = (f"{name(c)}::{kind.postgres} as {name(c)}" if kind.exact else name(c) for c, kind in kinds.items())
+    return ", ".join([*exact, name(TIME)])
 
 
 def _remarks(aggregation: Aggregation, level: Duration) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -17,8 +16,8 @@ def to_arrow(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> pa.Table:
 
 
 def _arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_list(kind) and pa.types.is_decimal(kind.value_type):
-        return pa.array([v if v is None else [None if n is None else Decimal(n) for n in v] for v in values], kind)
+    if pa.types.is_list(kind) and any(isinstance(each, str) for value in values for each in value or ()):
+        return pa.array(values, pa.list_(pa.string())).cast(kind)  # of a database without arrays
     if pa.types.is_binary(kind):
         return pa.array([None if value is None else bytes(value) for value in values], kind)
     return pa.array(values, kind)
