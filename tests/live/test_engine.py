@@ -458,3 +458,11 @@ def test_a_snapshot_that_does_not_fit_is_told_with_what_to_do() -> None:
     for other in (State(), State(state.tables, without), State({}, state.scalars)):
         with pytest.raises(StoreError, match=r"the snapshot does not fit this version of rollup: .*begin anew"):
             Engine.restored(other)
+
+
+def test_a_snapshot_of_a_statement_that_was_over_columns_and_is_not_any_more_is_told_with_what_to_do() -> None:
+    engine = Engine()
+    engine.deploy(SCHEMAS + "@name('s') select id, avg(v) as a from A#length(3) output snapshot every 1 sec")
+    state = engine.snapshot()
+    with pytest.raises(StoreError, match=r"`s` was over columns, and runs on rows here: output snapshot.*begin anew"):
+        Engine.restored(State(state.tables, {**state.scalars, "columns": ["s"]}))

@@ -25,7 +25,6 @@ from rollup.engine.columns.cores.rewriting import of_sizes
 from rollup.engine.columns.cores.sized import sized
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.parting import rated_in_context, rated_in_one
 from rollup.engine.columns.rates.rating import after_of, rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
@@ -55,9 +54,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if plan.own_inputs:
         return asking(plan, reads) if context is None else asking_in_context(plan, context, reads)
     if context is not None:
-        return (
-            rated_in_context(plan, context, reads, ordered) if plan.rate.limited else in_context(plan, context, reads)
-        )
+        return in_context(plan, context, reads)
     if plan.join is not None or len(plan.inputs) != 1:
         return _joining(plan, reads, ordered)
     if isinstance(input := plan.inputs[0], PatternInput):
@@ -70,9 +67,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if (counting := tallying(plan, stream, ordered, rated)) is not None:
         return counting
     if plan.rate.limited:
-        found = rated(plan, stream, ordered)
-        one = rated_in_one(plan, reads, ordered) if isinstance(found, str) else None
-        return one or found
+        return rated(plan, stream, ordered)
     if len(plan.levels) > 1:
         return beside(plan, stream)
     total = of_sizes(plan)

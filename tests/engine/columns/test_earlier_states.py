@@ -23,38 +23,6 @@ def batches() -> Iterator[Batch]:
         yield Batch.of(columns, [at for at, _ in part], stream="S")
 
 
-def earlier(state: State) -> State:
-    """The state as it was before what leaves counted for the outputs of partitions."""
-    tables = dict(state.tables)
-    clocks = tables["clocks"]
-    tables["clocks"] = pa.table({"due": clocks["due"], "come": clocks["inserted"]})
-    for name in ("waiting", "latest"):
-        if name in tables:
-            tables[name] = tables[name].drop_columns(["sign"])
-    return State(tables, state.scalars)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "context C select symbol, sum(price) as s from S#length(3) output last every 3 events",
-        "context C select symbol, sum(price) as s from S output every 5 msec",
-        "context C select volume, sum(price) as s from S group by volume output all every 3 events",
-        "context C select symbol, price from S output first every 3 events",
-    ],
-)
-def test_outputs_of_partitions_go_on_from_an_earlier_state(text: str) -> None:
-    found = core(text)
-    told: list[list[object]] = [[], []]
-    for way, heard in enumerate(told):
-        state = found.start(0)
-        for batch in batches():
-            state, output = found.step(earlier(state) if way else state, batch)
-            heard += output.deliveries()
-    assert told[0] == told[1]
-    assert len(told[0]) > 3
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -123,7 +123,6 @@ STATEMENTS = {
     "different last": "select distinct symbol, volume from S output last every 20 msec limit 2",
     "first in order": "select symbol, price from S output first every 3 events order by price",
     "staying last": "select symbol, price from S#keepall output last every 20 msec",
-    "staying at an output": "select symbol, avg(price) as a from S#keepall output snapshot every 3 events",
     "firsts ever": "select firstever(price) as f, minever(price) as m from S#keepall group by symbol output last every 3 events",
     "ends in time": "select irstream first(volume) as f, last(price) as l from S#time(25 msec) output every 3 events",
     "texts in outputs": "select irstream symbol, maxby(price).volume as v, max(symbol) as m from S#length(4) group by symbol "
@@ -184,9 +183,5 @@ STATEMENTS = {
     "output snapshot every 20 msec",
     "lately first": "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 15 msec",
     "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
-    "batches every": "select sum(price) as s, count(*) as n from S#length_batch(3) output every 2 events",
-    "accumulated, every": "select irstream symbol, avg(price) as a from S#time_accum(15 msec) output every 20 msec",
-    "groups of newest, every": "select volume, sum(price) as s from S#unique(symbol)#length(3) group by volume output every 15 msec",
     "first of newest": "select symbol, sum(price) as s from S#unique(volume) group by symbol output first every 2 events",
-    "means there": "select volume, price, avg(price) as a from S#time(20 msec) group by volume output snapshot every 15 msec",
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollup.engine.columns.cores.apart import apart
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import KeepingFolded
 from rollup.engine.columns.cores.over_stream import over_stream
@@ -76,15 +75,10 @@ def _type(recalled: Earlier | Previous) -> DataType:
     return LONG if recalled.value is None or counts else recalled.value.type
 
 
-def by_partition(
-    plan: Select, input: StreamInput, wider: RowType, by_itself: bool = False
-) -> FilterProject | Folded | Recalling | str:
-    """The core of the statement by partitions, of which nothing is projected; `by_itself`: the window of each is, as those are
-    that end with their partitions.
-    """
+def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
+    """The core of the statement by partitions, of which nothing is projected, or the first reason against it."""
     number = Field(0, len(wider.fields) - 1, LONG)
-    alone = by_itself or (plan.where is not None and not isinstance(input.window, KeepAll | Time))
-    window = of_each(input.window, number, alone)
+    window = of_each(input.window, number)
     if recalls(plan):
         return _recalling(plan, replace(input, window=window), wider)
     inner = of_numbered(plan, number)
@@ -92,10 +86,11 @@ def by_partition(
         return inner
     inner = replace(inner, inputs=(replace(input, window=window),))
     each_in_time = inner.grouping is None and isinstance(window, Time)
-    if isinstance(window, Grouped) and (alone or not _together(window)):
-        core = apart(inner, wider)
-    else:
-        core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
+    if isinstance(window, Grouped) and not _together(window):
+        return f"the window {type(input.window).__name__} in a context"
+    if plan.where is not None and not isinstance(window, KeepAll | Time | None):
+        return "where behind a window in a context"
+    core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
     if isinstance(core, str):
         return core
     core = replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
@@ -121,13 +116,11 @@ def of_numbered(plan: Select, number: Expr) -> Select | str:
     )  # fmt: skip
 
 
-def of_each(window: WindowSpec | None, number: Expr, alone: bool = False) -> WindowSpec | None:
-    """The window of each partition as one of all, be it `Grouped` by their numbers; so it is where each is `alone`."""
+def of_each(window: WindowSpec | None, number: Expr) -> WindowSpec | None:
+    """The window of each partition as one of all, be it `Grouped` by their numbers."""
     match window:
         case None:
             return None
-        case _ if alone:
-            return Grouped((number,), window)
         case KeepAll() | Time(size=None):
             return window
         case Grouped(key, Length() | LengthBatch(early=False) as inner):

@@ -16,7 +16,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import first
 from rollup.engine.columns.cores.declared import Lines, arrays_of, reach_of, uncountable
-from rollup.engine.columns.cores.holding import Different, Ordered
 from rollup.engine.columns.cores.terms import Term, number, numeric, test
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
@@ -76,25 +75,6 @@ _BATCHES = """
     return n
 """
 """A row that closes a batch and is not in it begins the next one."""
-_BATCHES_APART = """
-if i >= old:
-    taken = False
-{enter}
-{value}
-    if {holds}:
-        end = {end}
-        for j in range(last, head):
-            leaving[l], l = j, l + 1
-        for j in range(head, end):
-            entering[e], e = j, e + 1
-        for j in range(head, i + 1):
-{leave}
-{forget}
-        last, expired, head = head, end - head, end
-        if end == i:
-{again}
-"""
-"""The same among the lines of the loop that goes through the windows of partitions, each with slots of its own."""
 
 
 @dataclass(frozen=True)
@@ -164,13 +144,13 @@ class Condition:
         }
         return _BATCHES.format(holds=self._holds, fields=fields, functions=lines.functions, **parts, **lines.names)
 
-    def _let_out(self, *told: str) -> list[str]:
-        """The lines by which row `i` comes and others leave, who are `told` to somebody."""
+    def _let_out(self) -> list[str]:
+        """The lines by which row `i` comes and others leave."""
         text = _LET_OUT.format(
             holds=self._holds,
             enter=block(self.lines.change("enter", "i"), 0),
             value=block(self.lines.value("0"), 1),
-            leave=block([*self.lines.change("leave", "head"), *told], 1),
+            leave=block(self.lines.change("leave", "head"), 1),
         )
         return text.strip("\n").splitlines()
 
@@ -178,51 +158,6 @@ class Condition:
     def batches(self) -> bool:
         """Whether rows come when a batch is complete."""
         return self.inclusive is not None
-
-    @property
-    def looks_across(self) -> bool:
-        """Whether a call is told of the values of all rows, be they in other partitions, before any of them comes."""
-        return any(isinstance(each, Different | Ordered) for each in self.lines.held)
-
-    @cached_property
-    def begin(self) -> list[str]:
-        """The lines before any row of a partition: what is held of those that are in the content."""
-        if not self.batches:
-            return ["head, k = 0, 0", *self.lines.prologue()]
-        return ["last, head, expired, k = 0, inside, inside, 0", *self.lines.prologue("inside")]
-
-    @cached_property
-    def enter(self) -> list[str]:
-        """The lines for a row that comes to a partition."""
-        if not self.batches:
-            let_out = self._let_out("leaving[l], l = head, l + 1")
-            return ["if i >= old:", *(f"    {line}" for line in let_out)]
-        enter = self.lines.change("enter", "i")
-        text = _BATCHES_APART.format(
-            holds=self._holds,
-            enter=block(enter, 1),
-            value=block(self.lines.value("0"), 1),
-            leave=block(self.lines.change("leave", "j") if self.lines.held else [], 3),
-            forget=block(self.lines.forget(), 2),
-            end="i + 1" if self.inclusive else "i",
-            again=block(enter, 3),
-        )
-        return text.strip().splitlines()
-
-    @cached_property
-    def parameters(self) -> dict[str, str]:
-        """What the lines are given, by name; and what of it those of one partition are, `q`, whose rows are `b` to `f`."""
-        fields = [name for place in range(len(self._fields)) for name in (f"y{place}", f"w{place}")]
-        of_rows = dict.fromkeys(["codes", *fields, *_names(self.lines, "given")], "[b:f]")
-        of_all = dict.fromkeys(["rows", *_names(self.lines, "results")], "")
-        return {**of_rows, **of_all, **dict.fromkeys(_names(self.lines, "slots"), "[q:q + 1]")}
-
-    def given(self, fields: Sequence[pa.Array], order: Ints) -> list[np.ndarray]:
-        """These of rows in an order, but for the slots."""
-        rows = len(order)
-        read = [array for each in self._fields for array in arrays_of(each, evaluate(each, fields, rows))]
-        of_rows = [each[order] for each in (*read, *self.lines.given(fields, rows))]
-        return [np.zeros(rows, np.int64), *of_rows, np.zeros(1, np.int64), *self.lines.room(1)]
 
     def start(self) -> dict[str, pa.Table]:
         """The table of no content."""
@@ -255,10 +190,6 @@ class Condition:
         event, come, gone = (np.empty(len(step.taken.times), np.int64) for _ in range(3))
         n = loop(self._text)(step.held - step.old, step.old, *inner, event, come, gone)
         return Changes(step.taken.times[event[:n]], event[:n], step.old + come[:n], step.old + gone[:n])
-
-
-def _names(lines: Lines, which: str) -> list[str]:
-    return [name for name in lines.names[which].split(", ") if name]
 
 
 def condition_of(window: WindowSpec | None) -> Condition | None:

@@ -15,9 +15,11 @@ from rollup.engine.types import RowType
 
 
 def in_context(
-    plan: Select, context: Context, reads: Mapping[str, RowType], by_itself: bool = False
+    plan: Select, context: Context, reads: Mapping[str, RowType]
 ) -> PartitionTotals | Partitioned | Living | str:
-    """The core of a statement in a context, or the first reason against it; `by_itself`: the window of each partition is."""
+    """The core of a statement in a context, or the first reason against it."""
+    if plan.join is not None and plan.rate.limited:
+        return "an output rate over a join in a context"
     if plan.join is not None:
         return partitioned_join(plan, context, reads)
     if len(reads) != 1:
@@ -27,4 +29,4 @@ def in_context(
         return living(plan, context, type)
     if plan.rate.limited:
         return partition_totals(plan, context, type)
-    return partitioned(plan, context, stream, type, by_itself)
+    return partitioned(plan, context, stream, type)

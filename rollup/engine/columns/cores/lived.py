@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.by_partition import by_partition, numbered
-from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
-from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lives import Lives
 from rollup.engine.columns.cores.living import Living
@@ -91,10 +88,10 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
     projection = own.projection(plan.projection)
     wider = numbered(type)
     alone = replace(plan, projection=projection, rate=Rate(), lookups=())
-    inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider, True)
+    inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider)
     if isinstance(inner, str):
         return inner
-    if not isinstance(inner, Folded) and (plan.rate.at_end or not isinstance(inner, FilterProject)):
+    if not isinstance(inner, Folded | FilterProject) or (plan.rate.at_end and not isinstance(inner, Folded)):
         return "rows that wait for the end of a partition"
     lives = _lives(context, type, own, route, filter.stream)
     if isinstance(lives, str):
@@ -114,22 +111,19 @@ def _unlike(plan: Select) -> str | None:
     recalls = not all(isinstance(each, ContextValue) for each in plan.lookups)
     if not isinstance(input, StreamInput) or input != StreamInput(input.filter, input.window) or recalls:
         return "what came before, or another input than a stream, in a context whose partitions end"
-    if time_in(input.window) is not None:
-        return "a window by a time that rows carry, in a context whose partitions end"
+    if input.window is not None:
+        return "a window in a context whose partitions end"
     if rate not in (Rate(), Rate("snapshot", at_end=True), Rate("last", at_end=True)):
         return "a rate other than output last or snapshot when terminated, in a context whose partitions end"
     if rate.mode == "last" and plan.projection.having is not None:
         return "having with output last when terminated"
-    leaves = plan.emitted != "new" and input.window is None
-    return "the remove stream without a window, in a context whose partitions end" if leaves else None
+    return None if plan.emitted == "new" else "the remove stream without a window, in a context whose partitions end"
 
 
 def _beside(plan: Select, inner: FilterProject | Folded) -> str | None:
     """The first reason against what is shown beside aggregates."""
     if not isinstance(inner, Folded) or not inner.by_group:
         return "one row a row, when a partition ends" if plan.rate.at_end else None
-    if plan.rate.at_end and isinstance(inner, Apart) and any(map(uncountable, inner.calls)):
-        return "aggregates that look into a window, when a partition ends"
     fields = (each for column in shown(plan.projection) for each in walk(column) if isinstance(each, Field))
     return "a column that is neither a key nor an aggregate" if any(fields) else None
 

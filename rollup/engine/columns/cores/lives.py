@@ -129,12 +129,6 @@ class Course:
     until: Ints
     by: Ints
 
-    @classmethod
-    def going_on(cls, known: pa.Table) -> Course:
-        """Partitions that live, and of which nothing becomes."""
-        nothing = np.empty(0, np.int64)
-        return cls(known, np.full(known.num_rows, _BEFORE), nothing, nothing, nothing, nothing, nothing)
-
     @property
     def numbers(self) -> Ints:
         """The number of each partition."""

@@ -8,24 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.apart import Apart
-from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lives import Course, Lives
-from rollup.engine.columns.cores.moving import Going
-from rollup.engine.columns.cores.parts import Dues, Ended, Late, PartMoves, Parts, of_no_rows
 from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
-from rollup.engine.columns.evaluate import flags, passing, plain
+from rollup.engine.columns.evaluate import flags, passing
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.loops import block, loop
-from rollup.engine.operators import LONG_MIN
 from rollup.engine.rows.plans import Emitted, Filter
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
@@ -64,10 +60,7 @@ class Living:
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
         first = self.lives.at_first(now)
-        inner = self.inner.start(now)
-        if isinstance(self.inner, Apart):
-            inner = self.inner.begun(inner, self._named(first), first.column("begun").to_numpy())
-        return self.state(inner, first, first.num_rows)
+        return self.state(self.inner.start(now), first, first.num_rows)
 
     @staticmethod
     def state(inner: State, partitions: pa.Table, number: int) -> State:
@@ -81,98 +74,18 @@ class Living:
         """Whether a partition is a group: then groups stand as the partitions do, those behind the last have no rows yet."""
         return isinstance(self.inner, Folded) and self.inner.kept
 
-    @property
-    def windowed(self) -> bool:
-        """Whether a partition has a window."""
-        return isinstance(self.inner, Apart)
-
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
-        """The rows of each event partition by partition, and those that windows let out; or of each partition when it ends."""
-        return self._step(state, self._clocked(state, batch))
-
-    def ended(self, state: State, nothing: Batch) -> tuple[State, Output]:
-        """The clock ends partitions; what else is due by it comes in its own turn."""
-        return self._step(state, self._clocked(state, nothing), False)
-
-    def _step(self, state: State, batch: Batch, windows: bool = True) -> tuple[State, Output]:
-        """A step; `windows`: in which these let out what is due."""
-        course = self._course(state, batch)
-        every = np.arange(course.known.num_rows)
-        over, until = (course.over, course.until) if windows else (every, np.full(len(every), LONG_MIN))
-        after, made = self._through(state, batch, course, state.scalars["now"], over, until)
-        output = self._ended(after, course) if self.at_end else self._told(made, course)
-        return self._after(state, self._without(after, course)[0], course), output.numbered(course.numbers)
-
-    def partings(
-        self, state: State, batch: Batch, used: Ints, since: int, late: Late | None = None
-    ) -> tuple[State, Parts]:
-        """The same, of which nothing is shown yet; `late` at the batch's end, of those partitions that did not end before."""
+        """The rows of each event partition by partition; or of each partition when it ends."""
         batch = self._clocked(state, batch)
-        course = self._late_course(state, batch, late)
-        if late is None:
-            windows = state.scalars["now"], course.over, course.until
-        else:
-            windows = self._let_out(state, batch)
-        after, made = self._through(state, batch, course, *windows)
-        left, regrouped = self._without(after, course)
-        pairs = made.taken.places
-        named = self._named(course.known)
-        behind = isinstance(self.inner, Apart) and self.inner.behind_outputs
-        moves = PartMoves.of(made, course.event[pairs], course.part[pairs], named, course.came, behind)
-        part = moves.part[made.move]
-        properties = partial(self.of_partitions, course.known)
-        columns = [*made.columns, *properties(part)]
-        group = None if self.one_group else made.group
-        fresh = np.arange(since, course.known.num_rows)
-        nothing = list[pa.Array]()
-        if isinstance(self.inner, Folded) and self.one_group:
-            nothing = [*of_no_rows(self.inner, fresh), *properties(fresh)]
-        ended = Ended(course.over, course.until, course.by)
-        count = course.known.num_rows
-        found = Parts(count, moves, made, part, group, columns, properties, nothing, ended, named, course.numbers)
-        return self._after(state, left, course), replace(found, regrouped=regrouped)
-
-    def _late_course(self, state: State, batch: Batch, late: Late | None) -> Course:
-        """What becomes of the partitions in a batch; what the clock was to end before comes then, or waits for its own turn."""
-        if late is Late.WINDOWS:
-            return Course.going_on(state.tables["partitions"])
-        return self._course(state if late is None else self.late(state, batch.now), batch)
+        course, inner = self._course(state, batch), state.held()["core"]
+        after, made = self.inner.made(inner, self.inner.taken(inner, self._wider(batch, course)))
+        output = self._ended(after, course) if self.at_end else self._told(made, course)
+        return self._after(state, self._without(after, course), course), output.numbered(course.numbers)
 
     def _after(self, state: State, inner: State, course: Course) -> State:
         """The state of the whole after a batch."""
         number = state.scalars["number"] + course.known.num_rows - state.tables["partitions"].num_rows
         return self.state(inner, course.left, number)
-
-    def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
-        """What windows let out late, at the instant of the batch, of those partitions that did not end before."""
-        batch, partitions = self._clocked(state, nothing), state.tables["partitions"]
-        course = Course.going_on(partitions)
-        after, made = self._through(state, batch, course, *self._let_out(state, batch))
-        output = self._ended(after, course) if self.at_end else self._told(made, course)
-        return self.state(after, partitions, state.scalars["number"]), output.numbered(course.numbers)
-
-    @staticmethod
-    def _let_out(state: State, batch: Batch) -> tuple[int, Ints, Ints]:
-        """How windows go on that let out late, at the batch's end, what was due before their partitions were to end: since when
-        that is, and until when each partition goes.
-        """
-        due = state.tables["partitions"].column("due").to_numpy()
-        return batch.now, np.arange(len(due)), np.minimum(due, batch.now)
-
-    def _through(
-        self, state: State, batch: Batch, course: Course, since: int, over: Ints, until: Ints
-    ) -> tuple[State, Made]:
-        """The rows that the other statement makes of a batch; the windows of those partitions that are `over` go on `until` then,
-        what had been due before `since` leaves then.
-        """
-        inner, numbers = state.held()["core"], self._named(course.known)
-        taken = self.inner.taken(inner, self._wider(batch, course, numbers))
-        if not isinstance(self.inner, Apart):
-            return self.inner.made(inner, taken)
-        held = state.tables["partitions"].num_rows
-        inner = self.inner.begun(inner, numbers[held:], course.known.column("begun").to_numpy()[held:])
-        order = np.argsort(numbers[over])
-        return self.inner.moved(inner, taken, Going(since, (numbers[over][order], until[order])))
 
     def _named(self, known: pa.Table) -> Ints:
         """What partitions are told by in the other statement: their places where they are groups, else their numbers."""
@@ -198,14 +111,6 @@ class Living:
         partitions = state.tables["partitions"]
         return partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None
 
-    def dues(self, state: State) -> Dues:
-        """When the clock lets something out of the window of each partition next, and when it ends it."""
-        partitions, windows = state.tables["partitions"], None
-        if isinstance(self.inner, Apart):
-            numbers, due = self.inner.dues(state.held()["core"])
-            windows = np.searchsorted(self._named(partitions), numbers), due
-        return Dues.of(partitions.num_rows, windows, partitions.column("due").to_numpy())
-
     @staticmethod
     def late(state: State, now: int) -> State:
         """The state in which what the clock was to end before `now` ends then."""
@@ -215,27 +120,19 @@ class Living:
         ends = pa.array(np.where(due <= now, now, due))
         return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
 
-    def _wider(self, batch: Batch, course: Course, numbers: Ints) -> Batch:
+    def _wider(self, batch: Batch, course: Course) -> Batch:
         """Each event as often as partitions take it, with what these are told by."""
         event, columns, times = course.event, batch.columns, batch.times
         if len(event) != batch.rows or not np.array_equal(event, np.arange(batch.rows)):
             places = pa.array(event)
             columns, times = tuple(column.take(places) for column in columns), times[event]
-        return Batch((*columns, pa.array(numbers[course.part])), times, batch.now, batch.stream)
+        return Batch((*columns, pa.array(self._named(course.known)[course.part])), times, batch.now, batch.stream)
 
     def _told(self, made: Made, course: Course) -> Output:
-        """The rows of events, and those that the clock brings; that with which a partition begins comes to it first."""
-        clock, pairs = made.places < 0, np.maximum(made.places, 0)
-        event = np.where(clock, TIMER, course.event[pairs]) if len(course.event) else np.full(len(pairs), TIMER)
-        part = self._parts(made, course) if self.windowed else course.part[pairs]
-        early = ~clock & (course.came[part] == event)
+        """The rows of events; that with which a partition begins comes to it first."""
+        event, part = course.event[made.places], course.part[made.places]
+        early = course.came[part] == event
         return self._output(made.at, event, made.columns, part, course.known, early, made.sign).emitted(self.emitted)
-
-    def _parts(self, made: Made, course: Course) -> Ints:
-        """The place of the partition of each row."""
-        assert isinstance(self.inner, Folded)
-        number = made.columns[0 if self.inner.by_group else len(self.type.fields) - 1]
-        return np.searchsorted(self._named(course.known), plain(number).to_numpy(zero_copy_only=False))
 
     def _ended(self, after: State, course: Course) -> Output:
         """What partitions that end have; also of those that have nothing there is a delivery."""
@@ -320,15 +217,10 @@ class Living:
         lines = self.inner.lines
         return _VALUES.format(value=block(lines.value(), 2), **lines.names)
 
-    def _without(self, inner: State, course: Course) -> tuple[State, Ints | None]:
-        """The state without the windows and the groups of partitions that have ended; and, if it is another one, the new number
-        of each group.
-        """
+    def _without(self, inner: State, course: Course) -> State:
+        """The state without the groups of partitions that have ended."""
         if not isinstance(self.inner, Folded) or not len(course.over):
-            return inner, None
-        if isinstance(self.inner, Apart):
-            over = self._named(course.known)[course.over]
-            return self.inner.without(inner, over, course.known.num_rows if self.one_group else None)
+            return inner
         groups = inner.tables["groups"]
         if self.one_group:
             stay = np.ones(course.known.num_rows, bool)
@@ -336,9 +228,8 @@ class Living:
             groups = groups.filter(pa.array(stay[: groups.num_rows]))
             groups = groups.set_column(0, groups.schema.field(0), pa.array(np.arange(groups.num_rows)))
         else:
-            stay = ~np.isin(_numbers(groups), course.numbers[course.over])
-            groups = groups.filter(pa.array(stay))
-        return State({**inner.tables, "groups": groups}, inner.scalars), np.cumsum(stay) - 1
+            groups = groups.filter(pa.array(~np.isin(_numbers(groups), course.numbers[course.over])))
+        return State({**inner.tables, "groups": groups}, inner.scalars)
 
 
 def _numbers(groups: pa.Table) -> Ints:

@@ -7,7 +7,7 @@ change of a key comes by the order in which the keys did, `keys`; where rows sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -87,7 +87,7 @@ class Moves(Changes):
 @dataclass(frozen=True)
 class Told:
     """What the loop is told of the rows of a part: `numbers` below `room` by which it tells them apart; their `rank`, and the
-    places of the `held` ones that are in order of it; when each leaves; the times that they carry. What a part does not ask for
+    places of the `held` ones that are in order of it; when each leaves. What a part does not ask for
     is empty.
     """
 
@@ -98,7 +98,6 @@ class Told:
     placed: Ints
     held: int
     leaves: Ints
-    stamps: Ints
 
     def given(self) -> list[int | np.ndarray]:
         """The parameters of the loop that are of this part."""
@@ -107,7 +106,7 @@ class Told:
         found += [self.rank] if self.part.by else []
         found += [self.placed, self.held] if self.part.placed else []
         found += [self.leaves] if self.part.stamp else []
-        return [*found, *([self.stamps] if self.part.time else [])]
+        return found
 
     @property
     def turn(self) -> tuple[Ints, ...]:
@@ -118,16 +117,6 @@ class Told:
             return ()
         rows = np.arange(len(self.rank))
         return (rows if self.part.late else ~rows, *self.rank.T[::-1])
-
-
-@dataclass(frozen=True)
-class Going:
-    """How the clock goes in a step: what had been due before `since` leaves then; `ends`: the numbers of partitions, which rise,
-    that are over before others, and when.
-    """
-
-    since: int
-    ends: tuple[Ints, Ints] = (_NOTHING, _NOTHING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,24 +177,17 @@ class Moving(Queued):
         """The table of when each row leaves, where that is by a time of its own."""
         return {} if self.parts.stamp is None else {"leaves": pa.table({"at": leaves})}
 
-    def moved(self, state: State, taken: Taken, going: Going) -> tuple[State, Made]:
-        """The rows before they are projected."""
-        return self._stepped(state, taken, going)[:2]
-
     def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made, Step, Changes]:
         """The same; of what had been due before the step, or `late` before its end, all leaves then."""
-        return self._stepped(state, taken, Going(taken.now if late else state.scalars["now"]))
-
-    def _stepped(self, state: State, taken: Taken, going: Going) -> tuple[State, Made, Step, Changes]:
+        since = taken.now if late else state.scalars["now"]
         step = self.given(state, taken)
         kept = np.full(len(step.times), self.parts.bits, np.uint16)
         if "parts" in state.tables:
             kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
         told = [self._told(p, state, step, (kept[: step.held] >> p & 1) > 0) for p in range(len(self.parts.parts))]
-        moves, due, noted = self._moves(state, step, kept, going, told)
+        moves, due = self._moves(step, kept, since, told)
         bits = kept[moves.staying]
         tables = {
-            **noted,
             **self.having(bits.astype(np.int64)),
             **self._came(state, step, told[0].numbers),
             **self.until(told[0].leaves[moves.staying] if self.parts.stamp else told[0].leaves),
@@ -230,13 +212,8 @@ class Moving(Queued):
         if part.by:
             rank = ranks(_values(part.by, step, 0), part.descending)
         if part.placed:
-            placed, held = order.of(state.tables["content"], self._in_order(rank, step), part.late, having)
-        stamps = _NOTHING if part.time is None else step.stamps(part.time)
-        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step), stamps)
-
-    def _in_order(self, rank: np.ndarray, step: Step) -> np.ndarray:
-        """The numbers by which rows stand in order, of those of a part."""
-        return rank
+            placed, held = order.of(state.tables["content"], rank, part.late, having)
+        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step))
 
     def _numbers(self, part: Part, marks: Marks, state: State, step: Step) -> Ints:
         """The numbers by which a part tells rows apart."""
@@ -262,17 +239,15 @@ class Moving(Queued):
         more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
         return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
 
-    def _moves(
-        self, state: State, step: Step, kept: np.ndarray, going: Going, told: Sequence[Told]
-    ) -> tuple[Moves, int | None, Mapping[str, pa.Table]]:
-        """The changes, when a row leaves next by itself, and what else is noted; `kept` is changed."""
+    def _moves(self, step: Step, kept: np.ndarray, since: int, told: Sequence[Told]) -> tuple[Moves, int | None]:
+        """The changes, and when a row leaves next by itself; what had been due before `since` leaves then. `kept` is changed."""
         total = len(step.times)
         entering, leaving = np.empty(total, np.int64), np.empty((len(self.parts.parts) + 1) * total, np.int64)
         at, event, come, gone = (np.empty(2 * total, np.int64) for _ in range(4))
         n, comes, leaves, due = loop(self._moving, self.parts.before)(
             step.held,
             step.taken.now,
-            going.since,
+            since,
             step.times,
             step.old,
             *(given for each in told for given in each.given()),
@@ -286,16 +261,12 @@ class Moving(Queued):
         )
         events = _apart(at[:n], event[:n]) if self.parts.each_apart else event[:n]
         changes = (at[:n], events, come[:n], gone[:n], entering[:comes], leaving[:leaves])
-        return Moves(*changes, *staying(step.old, kept, entering[:comes])), None if due == NEVER else int(due), {}
-
-
-def staying(old: int, kept: np.ndarray, entering: Ints) -> tuple[Ints, int]:
-    """The rows that stay, those that have come first, and how many these are; `old` had come before."""
-    came = np.concatenate([np.arange(old), entering])
-    came = came[kept[came] > 0]
-    waiting = kept > 0
-    waiting[came] = False
-    return np.concatenate([came, np.flatnonzero(waiting)]), len(came)
+        came = np.concatenate([np.arange(step.old), entering[:comes]])
+        came = came[kept[came] > 0]
+        waiting = kept > 0
+        waiting[came] = False
+        stays = np.concatenate([came, np.flatnonzero(waiting)]), len(came)
+        return Moves(*changes, *stays), None if due == NEVER else int(due)
 
 
 def _apart(at: Ints, event: Ints) -> Ints:
@@ -320,13 +291,6 @@ def moving(plan: Select, type: RowType) -> Moving | str:
     parts = parts_of(input.window)
     if parts is None:
         return f"the window {input.window.__class__.__name__}"
-    return over_parts(plan, type, parts, Moving)
-
-
-def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]) -> M | str:
-    """The core `made` of a statement over the parts of its window, or the first reason against it."""
-    input = plan.inputs[0]
-    assert isinstance(input, StreamInput)
     shape = shape_of(plan) if aggregates(plan) else ((), (), False)
     if isinstance(shape, str):
         return shape
@@ -337,7 +301,7 @@ def over_parts(plan: Select, type: RowType, parts: Parts, made: Callable[..., M]
         return reason
     shown = shifted(whole_columns(plan.projection, type), 0 if by_group else len(type.fields))
     window, width = input.window, len(type.fields)
-    return made(
+    return Moving(
         input.filter, plan.where, window, keys, calls, by_group, shown, width, plan.emitted, type=type, parts=parts
     )
 

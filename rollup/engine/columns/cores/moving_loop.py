@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rollup.engine.columns.cores.conditions import Condition
 from rollup.engine.columns.cores.stamps import Stamp
 from rollup.engine.columns.loops import block
 from rollup.engine.expressions import Expr
@@ -56,7 +55,7 @@ class Lines:
 
     `refuses`: it may not take a row in. `alone`: it is no part of several. `batches`: rows come when a batch is complete.
     `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever. `lined`: it
-    puts the rows of each key in order by itself. `notes`: what it notes from step to step, as numbers, at the beginning (`note`).
+    puts the rows of each key in order by itself.
     """
 
     begin: str = ""
@@ -70,15 +69,13 @@ class Lines:
     batches: bool = False
     apart: bool = False
     lined: bool = False
-    notes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
     `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row
-    leaves); and by a `time` that they carry (`stamps`). `condition`: what it asks of its content.
-    `open`: for how long from the beginning of the partition it takes rows, whose end is its note.
+    leaves).
     """
 
     lines: Lines
@@ -87,9 +84,6 @@ class Part:
     by: tuple[Expr, ...] = ()
     descending: tuple[bool, ...] = ()
     stamp: Stamp | None = None
-    time: Expr | None = None
-    condition: Condition | None = None
-    open: int | None = None
 
     @property
     def late(self) -> bool:
@@ -110,8 +104,6 @@ class Part:
             *(["rank"] if self.by else []),
             *(["placed", "held"] if self.placed else []),
             *(["leaves"] if self.stamp else []),
-            *(["stamps"] if self.time else []),
-            *(["note"] if self.lines.notes else []),
         ]
 
 
@@ -151,11 +143,6 @@ class Parts:
         return self.parts[0].stamp
 
     @property
-    def condition(self) -> Condition | None:
-        """What the window asks of its content, if it goes by that."""
-        return self.parts[0].condition
-
-    @property
     def before(self) -> str:
         """What stands before the loop."""
         return "".join(dict.fromkeys(part.lines.before for part in self.parts))
@@ -164,7 +151,6 @@ class Parts:
         """The text of the loop."""
         lines = [part.lines for part in self.parts]
         names = [f"{name}{p}" for p, part in enumerate(self.parts) for name in part.names]
-        names += [] if self.condition is None else self.condition.parameters
         return _TEMPLATE.format(
             given="".join(f"{name}, " for name in names),
             never=NEVER,

@@ -325,12 +325,6 @@ def parts_of(window: WindowSpec | None) -> Parts | None:
     return None if any(part.lines.refuses for part in parts) else Parts(parts, "any")
 
 
-def parts_alone(window: Length | Time | KeepAll) -> Parts | None:
-    """The one part of a window that lets its rows out in order, for a loop that knows of no such."""
-    part = _part(window)
-    return None if part is None else Parts((part,))
-
-
 def _part(window: WindowSpec | None) -> Part | None:
     known = _PARTS.get(type(window))
     return None if known is None else known(window)

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
@@ -23,7 +22,6 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.nested import division
 from rollup.engine.columns.cores.partitions import Division
-from rollup.engine.columns.cores.parts import Dues, Late, PartMoves, Parts, of_no_rows
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
@@ -66,12 +64,7 @@ class Partitioned:
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
-        known = self.division.start()
-        return self.state(self._begun(self.inner.start(now), 0, np.full(self.division.count(known), now)), known)
-
-    def _begun(self, inner: State, first: int, at: Ints) -> State:
-        """The state of the other statement in which the partitions from the `first` on have begun at those instants."""
-        return self.inner.begun(inner, first + np.arange(len(at)), at) if isinstance(self.inner, Apart) else inner
+        return self.state(self.inner.start(now), self.division.start())
 
     @staticmethod
     def state(inner: State, known: pa.Array) -> State:
@@ -92,7 +85,7 @@ class Partitioned:
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, and so those that leave at an instant."""
         taken, wider, places, known = self._divided(state, batch)
-        after, made = self._made(self._opened(state, wider), wider)
+        after, made = self._made(state.held()["core"], wider)
         if isinstance(self.inner, Folded):
             after = self.inner.compacted(after)[0]
         event = made.places if places is None else _among(places, made.places)
@@ -105,35 +98,6 @@ class Partitioned:
         before, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
         after, made = self.inner.released(before, self.inner.taken(before, wider))
         return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
-
-    def partings(
-        self, state: State, batch: Batch, used: Ints, since: int, late: Late | None = None
-    ) -> tuple[State, Parts]:
-        """The same, of which nothing is shown yet; `late`: what windows let out is."""
-        taken, wider, places, known = self._divided(state, batch)
-        after, made = self._made(self._opened(state, wider), wider, late is not None)
-        after, regrouped = self.inner.compacted(after, used) if isinstance(self.inner, Folded) else (after, None)
-        event = made.taken.places if places is None else places[made.taken.places]
-        own = plain(made.taken.columns[-1]).to_numpy(zero_copy_only=False)
-        behind = isinstance(self.inner, Apart) and self.inner.behind_outputs
-        moves = PartMoves.of(made, taken.places[event], own, after=behind)
-        part = self._numbers(made)
-        count = self.division.count(known)
-        fresh, one = np.arange(since, count), isinstance(self.inner, Folded) and self.inner.kept
-        without_rows = of_no_rows(self.inner, fresh) if isinstance(self.inner, Folded) and one else []
-
-        def properties(part: Ints) -> list[pa.Array]:
-            return self.division.of_partitions(self.properties, part, known)
-
-        columns, nothing = [*made.columns, *properties(part)], [*without_rows, *properties(fresh)]
-        group, begins = None if one else made.group, self._begins(state, taken, wider, known)
-        found = Parts(count, moves, made, part, group, columns, properties, nothing, begins=begins, regrouped=regrouped)
-        return self.state(after, known), found
-
-    def dues(self, state: State) -> Dues:
-        """When the clock does something in each partition next."""
-        count = self.division.count(self.known(state))
-        return Dues.of(count, self.inner.dues(state.held()["core"]) if isinstance(self.inner, Apart) else None)
 
     def _divided(self, state: State, batch: Batch) -> tuple[Taken, Batch, Ints | None, pa.Array]:
         """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has
@@ -148,9 +112,7 @@ class Partitioned:
         old = self.known(state)
         return taken.places[self._division_of(wider).begins(old, wider)] if len(known) > len(old) else None
 
-    def _made(self, before: State, wider: Batch, late: bool = False) -> tuple[State, Made]:
-        if late and isinstance(self.inner, Apart):
-            return self.inner.released(before, self.inner.taken(before, wider))
+    def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
         if not isinstance(self.inner, Asking | Recalling | Matched | Renewing | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
@@ -163,16 +125,7 @@ class Partitioned:
 
     def opened(self, state: State, batch: Batch) -> State:
         """The state in which the partitions of some events have begun, which their statement has not had."""
-        _, wider, _, known = self._divided(state, batch)
-        return self.state(self._opened(state, wider), known)
-
-    def _opened(self, state: State, wider: Batch) -> State:
-        """The state of the other statement in which the partitions of some events have begun."""
-        inner = state.held()["core"]
-        if not isinstance(self.inner, Apart) or not self.inner.dates:
-            return inner
-        known, division = self.known(state), self._division_of(wider)
-        return self._begun(inner, division.count(known), wider.times[division.begins(known, wider)])
+        return self.state(state.held()["core"], self._divided(state, batch)[-1])
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether no pattern of a partition can have too many partial matches."""
@@ -226,10 +179,8 @@ def _in_turn(found: Output) -> Output:
     return found.at_places(order)
 
 
-def partitioned(
-    plan: Select, context: Context, stream: str, type: RowType, by_itself: bool = False
-) -> Partitioned | str:
-    """The core of a statement in a context, or the first reason against it; `by_itself`: the window of each partition is."""
+def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> Partitioned | str:
+    """The core of a statement in a context, or the first reason against it."""
     input = plan.inputs[0]
     if isinstance(input, PatternInput):
         return _pattern(plan, input, context, stream, type)
@@ -242,11 +193,9 @@ def partitioned(
         return "a look-up in a context"
     plan = recalled_first(plan)
     wider = numbered(type)
-    inner = by_partition(plan, input, wider, by_itself)
+    inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
-    if isinstance(inner, Apart) and inner.dates and len(context.levels) > 1:
-        return "a window from when a partition began, in a context of several levels"
     projection, used = (
         Seeing(whole_columns(plan.projection, type), inner, len(type.fields) + 1).projection,
         shown(plan.projection),

@@ -30,7 +30,6 @@ from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
@@ -47,7 +46,6 @@ from rollup.engine.columns.running.adopting_folds import (
 )
 from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_lives import living_state
-from rollup.engine.columns.running.adopting_of_each import of_each_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
 from rollup.engine.columns.running.adopting_patterns import event_of, matched_state
 from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
@@ -68,8 +66,6 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
         case Delayed():
             inner, held = adopted(core.core, component, name, stream)
             return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
-        case OfEach():
-            return of_each_state(core, component, name), held
         case PartitionTotals():
             return totals_state(core, component, name), held
         case Living():

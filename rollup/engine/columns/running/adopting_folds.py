@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.leveled import Levels
@@ -16,7 +15,7 @@ from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, field
-from rollup.engine.columns.running.adopting_windows import held_apart, held_by, held_in_any_order
+from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select, StreamInput
@@ -92,9 +91,7 @@ def sized_state(core: Sized, kept: Any, stream: RowType, now: int) -> State:
 def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:
     """The state of a statement over a window whose rows leave in the order in which they came; `wanted` as in `folded_state`."""
     state, window = core.start(now), kept[INPUTS][0][0]
-    if isinstance(core, Apart):
-        held = held_apart(core.of_one, window or (), now)
-    elif isinstance(core, Moving):
+    if isinstance(core, Moving):
         held = held_in_any_order(core.window, window or (), now)
     else:
         held = held_by(core.window, window, now)
@@ -118,14 +115,9 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     if isinstance(core, Moving):
         tables |= {**core.having(held.bits), **core.until(held.leaves)}
         if "keys" in state.tables:
-            ever = window or ()
-            if isinstance(core, Apart):
-                ever = [((number, *key), inner) for (number,), own in ever for key, inner in own]
-            keys = zip(*(key for key, _ in ever), strict=True) if ever else state.tables["keys"].columns
+            keys = zip(*(key for key, _ in window), strict=True) if window else state.tables["keys"].columns
             kinds = state.tables["keys"].schema.types
             tables |= core.came([pa.array(list(each), kind) for each, kind in zip(keys, kinds, strict=True)])
-        if isinstance(core, Apart):
-            tables["apart"] = core.dated_notes(State({**tables, **core.noted(held.apart)}, scalars))
         scalars["due"] = core.due(State(tables, scalars))
     return State(tables, scalars)
 

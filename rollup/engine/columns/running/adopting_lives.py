@@ -4,17 +4,14 @@ has them, for a statement that comes later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.evaluate import field
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, groups_table, queued_state
-from rollup.engine.columns.running.adopting_partitions import groups_in, wider
+from rollup.engine.columns.running.adopting_folds import KEPT, groups_table
 from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -22,28 +19,16 @@ from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.state import State
 
 
-def living_state(core: Living, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
-    """The partitions that live, and the groups of all of them; `wanted` as in `queued_state`."""
+def living_state(core: Living, component: Component, name: str) -> State:
+    """The partitions that live, and the groups of all of them."""
     deployed, now = component.statements[name], component.runner.now
     context = component.contexts[deployed.context or ""]
     inner = core.inner.start(now)
-    if isinstance(core.inner, Apart):
-        inner = queued_state(core.inner, _apart(core, core.inner, context, name), core.type, now, wanted)
-    elif isinstance(core.inner, Folded):
+    if isinstance(core.inner, Folded):
         groups = _groups(core.inner, context, name)
         table = groups_table(core.inner, groups, inner.tables["groups"].schema)
         inner = State({**inner.tables, "groups": table}, inner.scalars)
     return core.state(inner, _partitions(core, context), context.next)
-
-
-def _apart(core: Living, inner: Apart, context: ContextRuntime, name: str) -> Any:
-    """The windows and the groups of all partitions, as one statement has them."""
-    windows, groups = list[Any](), list[Any]()
-    for place, number in enumerate(sorted(context.partitions)):
-        kept, told_by = context.partitions[number].instances[name].snapshot(), place if core.one_group else number
-        windows.append(((told_by,), wider(kept[INPUTS][0][0] or (), told_by)))
-        groups += groups_in(inner, told_by, kept[KEPT][0], inner.by_group and inner.kept) if inner.calls else []
-    return [[[windows]], None, [[[groups]]]]
 
 
 def _partitions(core: Living, context: ContextRuntime) -> pa.Table:

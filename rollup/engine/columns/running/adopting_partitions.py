@@ -42,8 +42,8 @@ from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.state import State
 
 
-def partitioned_state(core: Partitioned, component: Component, name: str, wanted: Sequence[Any] = ()) -> State:
-    """The partitions as they began, and what all of them have; `wanted` as in `folded_state`."""
+def partitioned_state(core: Partitioned, component: Component, name: str) -> State:
+    """The partitions as they began, and what all of them have."""
     plan, now = component.statements[name].plan, component.runner.now
     assert isinstance(plan, Select)
     keys, begun = _begun(component, name)
@@ -65,8 +65,8 @@ def partitioned_state(core: Partitioned, component: Component, name: str, wanted
     window = KeepAll() if isinstance(core.inner, KeepingFolded) else core.inner.window
     whole = [[[_window(window, kept)]], None, [[[groups]]]]
     if isinstance(core.inner, Queued):
-        return core.state(queued_state(core.inner, whole, core.type, now, wanted), known)
-    inner, rows = folded_state(core.inner, whole, core.type, now, wanted)
+        return core.state(queued_state(core.inner, whole, core.type, now), known)
+    inner, rows = folded_state(core.inner, whole, core.type, now)
     return core.state(core.inner.holding(inner, rows) if isinstance(core.inner, KeepingFolded) else inner, known)
 
 

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rollup.engine.columns.cores.changes import IN_BATCHES
-from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.groups import Ints
 from rollup.engine.folding import Group
 from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Row
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.combined import Intersection, Union
-from rollup.engine.rows.windows.counted import Length, LengthBatch
+from rollup.engine.rows.windows.counted import LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed, ExpressedBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped
@@ -37,8 +36,6 @@ class Held(NamedTuple):
     """Which parts of a union have each row."""
     leaves: Ints = _NOTHING
     """When each row leaves, of a window that keeps each until a time of its own."""
-    apart: Mapping[int, Mapping[str, Any]] = {}
-    """What each partition notes by itself, by their numbers."""
 
 
 def held_by(window: WindowSpec | None, snapshot: Any, now: int) -> Held:
@@ -119,19 +116,6 @@ def held_in_any_order(window: WindowSpec | None, kept: Any, now: int) -> Held:
     found = rows_of(window, kept, now)
     bits = _parts_having(window, kept, [row for row, _ in found])
     return Held(found, len(found), bits=bits, leaves=_leaves_of(window, kept))
-
-
-def held_apart(window: WindowSpec, kept: Sequence[Any], now: int) -> Held:
-    """The same of such a window of each partition: the rows that have come of all, then those that wait; and what each notes."""
-    queued, found = may_hold(window) and not isinstance(window, Length | Time), dict[int, Held]()
-    for (number,), own in kept:
-        found[number] = held_by(window, own, now) if queued else held_in_any_order(window, own or (), now)
-    come = [each for held in found.values() for each in held.stamped[: held.come]]
-    waiting = [each for held in found.values() for each in held.stamped[held.come :]]
-    bits = np.concatenate([_NOTHING, *(held.bits for held in found.values())])
-    leaves = np.concatenate([_NOTHING, *(held.leaves for held in found.values())])
-    noted = {number: {**held.notes, "group": held.group} for number, held in found.items()}
-    return Held([*come, *waiting], len(come), bits=bits, leaves=leaves, apart=noted)
 
 
 def rows_of(window: WindowSpec | None, kept: Any, now: int) -> list[tuple[Row, int]]:

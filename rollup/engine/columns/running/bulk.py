@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rollup.core.errors import RollupError
+from rollup.core.errors import RollupError, StoreError
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.families import Family, families, may_join
 from rollup.engine.columns.cores.projecting import FilterProject
@@ -105,10 +105,15 @@ class Columns:
         return [name for name, found in self._component.root.instances.items() if isinstance(found, ColumnInstance)]
 
     def go_over(self, name: str, start: bool = True) -> None:
-        """A statement goes over to columns, with the state that it has; to be restored when it is not started."""
+        """A statement goes over to columns, with the state that it has; to be restored when it is not started.
+
+        Raises StoreError for one that columns do not cover here.
+        """
         deployed, core = self._component.statements[name], self._placing.core(name)
         plan = deployed.plan
-        assert isinstance(plan, Select) and not isinstance(core, str)
+        if isinstance(core, str):  # only what was over columns in another version is restored so
+            raise StoreError(f"`{name}` was over columns, and runs on rows here: {core}")
+        assert isinstance(plan, Select)
         reads = self._placing.reads(deployed)
 
         def build(where: Partition, order: Order) -> Instance:

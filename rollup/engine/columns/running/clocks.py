@@ -24,7 +24,6 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time, TimeAccumulating
@@ -37,9 +36,7 @@ def phase(core: Core) -> Phase:
     if isinstance(core, Recalling | OfMatches):
         return phase(core.main)
     if isinstance(core, Living):
-        return Phase.WINDOW if core.windowed and not core.at_end else Phase.CONTEXT
-    if isinstance(core, OfEach):
-        return core.phase
+        return Phase.CONTEXT
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -51,21 +48,15 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
             return dues(core.core, inner_of(core, state))
         case Recalling(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
-        case Living(windowed=True):
-            return {Phase.WINDOW: _due(core.inner, state.held()["core"]), Phase.CONTEXT: core.due(state)}
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
-        case OfEach():
-            own = dues(core.core, inner_of(core, state))
-            windows = {core.window_phase if each is Phase.WINDOW else each: due for each, due in own.items()}
-            return {**windows, Phase.OUTPUT: core.due(state)}
         case _:
             return {phase(core): _due(core, state)}
 
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed | OfEach) else state
+    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed) else state
 
 
 def around(core: Core, state: State, inner: State) -> State:
@@ -125,8 +116,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Firsts() if phase is Phase.OUTPUT:
             return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
-        case OfEach():
-            return core.late(state, nothing, phase)
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
@@ -145,10 +134,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)
-        case Living() if phase is Phase.WINDOW:
-            return core.released(state, nothing)
         case Living():
-            return core.ended(core.late(state, now), nothing)
+            return core.step(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)
         case Partitioned(inner=Folded(window=Time(span))):

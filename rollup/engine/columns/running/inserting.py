@@ -27,7 +27,6 @@ from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
 from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
@@ -96,10 +95,6 @@ def clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
-        case OfEach(core=inner):
-            ends = core.at_end and isinstance(inner, Living) and inner.lives.span > 0
-            counts = core.counts and isinstance(inner.inner, Folded) and _timed(inner.inner)
-            return core.ticks or counts or ends or clocked(inner)
         case Living(at_end=True):
             return core.lives.span > 0
         case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):

@@ -25,7 +25,6 @@ from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach, parted
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import around, dues, inner_of, late
@@ -45,7 +44,7 @@ from rollup.engine.types import RowType
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
 
-_HEARING_ALL = PartitionTotals | Partitioned | Living | OfEach | Asking
+_HEARING_ALL = PartitionTotals | Partitioned | Living | Asking
 """What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
 
 
@@ -141,7 +140,7 @@ class ColumnInstance(Instance):
         """Hear of single events."""
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
-        core = parted(self.core)
+        core = self.core
         if isinstance(core, Living) or (isinstance(core, Partitioned) and not core.division.all_at_once):
             for place, stream in enumerate(self._streams):
                 self._listening.add(stream, Entry(Opening(self, core), place))
@@ -200,21 +199,21 @@ class ColumnInstance(Instance):
     @property
     def beside(self) -> list[ColumnInstance]:
         """The statements whose partitions begin and end together: those of one context, in their order."""
-        if self._context is None or not isinstance(parted(self.core), Living):
+        if self._context is None or not isinstance(self.core, Living):
             return [self]
         alive = (each for each in self._context.elsewhere if isinstance(each, ColumnInstance) and each.alive)
         return sorted(alive, key=lambda each: each.order)
 
     def paths(self) -> Sequence[tuple[Any, ...]]:
         """Its partitions that never end, as the row executor tells them apart."""
-        core = parted(self.core)
+        core = self.core
         if not isinstance(core, Partitioned | PartitionTotals):
             return ()
         return core.division.paths(core.known(inner_of(self.core, self.state)))
 
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
-        core = parted(self.core)
+        core = self.core
         return handed_back(core, inner_of(self.core, self.state)) if isinstance(core, Living) else None
 
     def ask_timers(self) -> None:
@@ -290,8 +289,6 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
 def context_of(core: Core) -> str | None:
     """The context whose partitions a core has; one that has all events in one partition has none."""
     match core:
-        case OfEach():
-            return context_of(core.core)
         case Partitioned() | PartitionTotals():
             return core.division.context or None
         case Living():

@@ -18,7 +18,6 @@ from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.expressions import Expr
 from rollup.engine.state import State
@@ -41,8 +40,6 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return roomy(core.pattern, state.held()["pattern"], batch)
-    if isinstance(core, OfEach):
-        return roomy(core.core, state.held()["core"], batch)
     if isinstance(core, Living | Partitioned) and not core.roomy(state, batch):
         return False
     time = _time(core)

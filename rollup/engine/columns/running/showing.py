@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.apart import Apart
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.beside import Beside
 from rollup.engine.columns.cores.declared import Lines
@@ -30,7 +29,6 @@ from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
-from rollup.engine.columns.rates.of_each import OfEach
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
@@ -54,54 +52,12 @@ def settled(core: Core, state: State) -> State:
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
     """The same as `content`, of each partition."""
     match core:
-        case OfEach():
-            found = core.contents(state)
-            if found is not None:
-                return found
-            return _parted(core.core, plan, state.held()["core"], core.aggregates(state))
-        case Living() | Partitioned():
-            return _parted(core, plan, state, None)
-        case _:
-            return [content(core, plan, state, held)]
-
-
-Values = dict[int, tuple[Any, ...]]
-"""The values of groups by their numbers; of others there are none yet."""
-
-
-def _parted(
-    core: Living | Partitioned, plan: Select, state: State, values: Values | None
-) -> list[list[tuple[Any, ...]]]:
-    """The rows of each partition, with these values of their groups, or (None) those of now."""
-    match core:
-        case Living(inner=Apart() as inner):
-            return _living(core, inner, plan, state, values)
         case Living():
             return core.contents(state)
         case Partitioned():
-            return _of_partitions(core, plan, state, values)
-
-
-def _living(
-    core: Living, inner: Apart, plan: Select, state: State, values: Values | None
-) -> list[list[tuple[Any, ...]]]:
-    """The rows of each partition that lives, of what its window holds."""
-    known, now = state.tables["partitions"], state.held()["core"]
-    told_by: Sequence[int] = range(known.num_rows) if core.one_group else known.column("number").to_pylist()
-    found = dict[int, list[tuple[Any, ...]]]({number: [] for number in told_by})
-    place = 0 if inner.by_group else len(core.type.fields) - 1
-    every = told_by if core.one_group and inner.by_group else None
-    for row in _folded(inner, every, plan, now, values):
-        found[row[place]].append(row)
-    parts = enumerate(found.values())
-    return [
-        _shown(
-            core.projection.columns,
-            core.projection.having,
-            _with(rows, core.of_partitions(known, np.full(len(rows), place))),
-        )
-        for place, rows in parts
-    ]
+            return _of_partitions(core, plan, state)
+        case _:
+            return [content(core, plan, state, held)]
 
 
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
@@ -246,7 +202,7 @@ def _outside(core: Queued, now: State) -> State:
     return State({"content": held, "groups": groups.set_column(1, "rows", pa.array(counts))})
 
 
-def _of_partitions(core: Partitioned, plan: Select, state: State, values: Values | None) -> list[list[tuple[Any, ...]]]:
+def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[tuple[Any, ...]]]:
     """The rows of each partition, one of a total."""
     if core.number is None:  # matches of a pattern are not kept
         return []
@@ -257,7 +213,7 @@ def _of_partitions(core: Partitioned, plan: Select, state: State, values: Values
         rows = inner.content(now)
     else:
         every = range(core.division.count(core.known(state))) if core.total else None
-        rows = _folded(inner, every, plan, now, values) if isinstance(inner, Folded) else _staying(inner, now)
+        rows = _folded(inner, every, plan, now) if isinstance(inner, Folded) else _staying(inner, now)
     number = compiled(core.number)
     found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
     numbers = np.array([number for number, _ in found], np.int64)
@@ -267,16 +223,10 @@ def _of_partitions(core: Partitioned, plan: Select, state: State, values: Values
     return [_shown(core.projection.columns, core.projection.having, part) for part in parts]
 
 
-def _folded(
-    inner: Folded, every: Sequence[int] | None, plan: Select, now: State, of_groups: Values | None = None
-) -> list[tuple[Any, ...]]:
-    """What the projection sees of aggregates in partitions: groups, or the rows that are held; of totals a row of `every` one.
-    `of_groups`: the values of the groups, where they are not those of now.
-    """
+def _folded(inner: Folded, every: Sequence[int] | None, plan: Select, now: State) -> list[tuple[Any, ...]]:
+    """What the projection sees of aggregates in partitions: groups, or the rows that are held; of totals a row of `every` one."""
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
     groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
-    if of_groups is not None:
-        groups = [(key, of_groups.get(place) or _nothing(inner.lines)) for place, (key, _) in enumerate(groups)]
     if every is not None:
         values, nothing = dict(groups), _nothing(inner.lines)
         return [(number, *values.get(number, nothing)) for number in every]

@@ -10,14 +10,13 @@ from tests.engine.columns.statements.aggregates import (
     LONGS,
     LOOKED_UP,
 )
-from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING, RATED
+from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING
 from tests.engine.columns.statements.joins import BY_DOUBLES, FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (
     AFTER,
     FINISHED,
     GROUPS_AS_THEY_COME,
     HELD,
-    IN_ONE,
     LATELY,
     RATES,
     RATES_AFTER,
@@ -84,8 +83,6 @@ COVERED = [
     *KEYED,
     *EACH,
     *LIVING,
-    *RATED,
-    *IN_ONE,
     *GROUPS_AS_THEY_COME,
     *ASKING,
     *CORRELATED,

@@ -57,6 +57,7 @@ FIRST_OF_GROUPS = [
     "select price, max(volume) as m from S#time(30 msec) group by symbol, flag output first every 2 events",
 ]
 RATES = [
+    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 20 msec",
     "select symbol, price from S#keepall output last every 20 msec",
     "select irstream symbol, price from S(id > 0)#keepall output every 3 events",
     "select * from S#keepall where volume > 0 output first every 20 msec",
@@ -189,7 +190,6 @@ HELD = [
 ]
 FINISHED = [
     "context C select symbol, sum(price) as s from S#length(3) order by symbol",
-    "context T select irstream volume, price from S#length_batch(3) order by price desc limit 2",
     "context G select distinct symbol, volume from S#time(20 msec) order by volume",
     "context C select a.id as i, b.id as j from S#length(2) as a, S#length(3) as b where a.volume = b.volume order by a.id desc limit 1",
     "select symbol, price from S(price > 1) order by volume desc limit 3",
@@ -267,37 +267,6 @@ EMPTYING = [
     "select symbol, id, count(*) as n from S#length(3) group by symbol, id output first every 2 events",
     "select symbol, count(*) as n from S#length(2) group by symbol having count(*) = 1 output first every 25 msec",
 ]
-IN_ONE = [
-    "select symbol, price, sum(price) as s from S#length(3) group by symbol output all every 20 msec",
-    "select symbol, price, sum(price) as s from S group by symbol output all every 3 events",
-    "select symbol from S#length_batch(3) output snapshot every 3 events",
-    "select symbol, avg(price) as a from S#expr_batch(current_count > 2) output snapshot every 20 msec",
-    "select symbol, sum(price) as s from S#groupwin(symbol)#time(20 msec) group by symbol output snapshot every 3 events",
-    "select irstream symbol, price from S#groupwin(symbol)#time(20 msec) output last every 20 msec",
-    "select symbol, first(price) as f from S#unique(symbol, id) group by symbol output snapshot every 20 msec",
-    "select symbol, sum(price) as s from S#length(3) where volume > 0 group by symbol output all every 3 events",
-    "select symbol from S#sort(3, id) output snapshot every 3 events",
-    "select symbol, price from S#groupwin(symbol)#length(2) output snapshot every 20 msec",
-    "select symbol, avg(price) as a from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) output snapshot every 20 msec",
-    "select sum(price) from S#expr(current_count < 3) output every 2 events",
-    "select sum(price) as s from S#expr_batch(current_count >= 3) output every 2 events",
-    "select symbol, sum(price) as s from S#firsttime(20 msec) group by symbol output every 3 events",
-    "select symbol, avg(price) as a from S#length(3) output snapshot every 20 msec",
-    "select symbol, price from S#length(3)#unique(volume) output snapshot every 3 events",
-    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec",
-    "select sum(price) as s from S#length_batch(3) output last every 20 msec order by s",
-    "select sum(price) as s from S#groupwin(symbol)#length_batch(3) output every 20 msec",
-    "select irstream symbol, avg(price) as a from S#time_accum(30 msec) output every 2 events",
-    "select volume, count(*) as n from S#time_batch(25 msec) group by volume output every 3 events",
-    "select id, sum(price) as s from S(id >= 0)#time_order(current_timestamp() + id, 20 msec) having id > 0 output every 20 msec",
-    "select symbol from S output snapshot every 20 msec",
-    "select symbol, price from S#keepall output snapshot every 3 events",
-    "select irstream volume, max(price) as m from S#keepall where id > 0 output snapshot every 20 msec",
-    "select symbol, price, min(price) as s from S#keepall group by symbol output all every 3 events",
-    "select symbol, sum(price) as s from S#unique(symbol) group by symbol output first every 20 msec",
-    "select symbol, sum(price) as s from S#time_accum(30 msec) where volume > 0 group by symbol output first every 3 events",
-]
-"""Statements whose events are in one partition, of which outputs are shown as in a context."""
 GROUPS_AS_THEY_COME = [
     "select symbol, sum(price) as s, count(volume) as m from S#firstunique(volume) group by symbol output all every 20 msec",
     "select volume, sum(price) as s from S#groupwin(volume)#length_batch(2) group by volume output all every 3 events",

@@ -74,9 +74,7 @@ REFUSED = {
     "select size, symbol from S#length(3)#size(symbol)": "lastever of string",
     "select size from S#length(3)#size output every 3 events": "an input that is not a plain stream",
     "context C select size from S#length(3)#size": "the window Derived in a context",
-    "context N select sum(price) as s from S#firsttime(20 msec)": (
-        "a window from when a partition began, in a context of several levels"
-    ),
+    "context N select sum(price) as s from S#firsttime(20 msec)": "the window FirstTime in a context",
     "context C select sum(price) as s from S#expr(median(price) < 5)": "the window Expressed in a context",
     "select sum(price) from S#time_order(price, 3 msec)": "a window by a time that is a double",
     "select sum(price) from S#time_order(id, 3 msec)#unique(symbol)": "the window Intersection",
@@ -157,40 +155,15 @@ REFUSED = {
     "select symbol from S#unique(symbol)#length(3) output snapshot every 3 events": "output snapshot of one row a row, other than by the clock",
     "select symbol from S#unique(symbol)#length(3) output snapshot every 1 sec": "output snapshot of one row a row over a window of batches, or "
     "whose rows stand otherwise than they came",
-    "context C select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec order by id": (
-        "output all of one row a row by groups, in order"
-    ),
+    "context C select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec order by id": "an output rate over a window, in a context",
     "select symbol, id, sum(price) as s from S#length(3) group by symbol output all every 1 sec order by id": (
         "output all of one row a row by groups"
     ),
     "select irstream symbol, sum(price) as s from S group by symbol output first every 1 sec": (
         "output first by groups with the remove stream"
     ),
-    "context Y select volume, sum(price) as s from S group by volume output first every 1 sec and when terminated": (
-        "output first by groups when terminated"
-    ),
-    "context C select count(*) as c from S output last when count_insert > 2": (
-        "output at, or when something holds, in a context"
-    ),
-    "context C select count(*) as c from S output after 1 sec last every 1 sec": "output after something, in a context",
-    "context C select irstream count(*) as c from S#length(2) output last every 1 sec": (
-        "the remove stream of groups or a total with an output rate, in a context"
-    ),
-    "context C select price, sum(price) as s from S#length(2) output last every 3 events order by price": (
-        "aggregates by groups over a window that an output works out in order, in a context"
-    ),
-    "context C select symbol from S#unique(symbol)#length(3) output snapshot every 1 sec": (
-        "output snapshot over an intersection or batches by keys, in a context"
-    ),
-    "context C select irstream volume, sum(price) as s from S group by volume output first every 1 sec": (
-        "output first by groups with the remove stream"
-    ),
-    "context C select prior(1, price) as p from S output last every 1 sec": (
-        "an output rate over a pattern or previous rows, in a context"
-    ),
-    "context Y select count(*) as n from S output last when terminated and count_insert > 1": (
-        "output when terminated under a condition, or that sets variables"
-    ),
+    "context Y select volume, sum(price) as s from S group by volume output first every 1 sec and when terminated": "a rate other than output last or snapshot when terminated, in a context whose partitions end",
+    "context C select count(*) as c from S output last when count_insert > 2": "a rate other than output last or snapshot every so often, in a context",
     "context I select irstream count(*) as n from S": "the remove stream without a window, in a context whose partitions end",
     "context D select count(*) as n from S(volume = context.s.volume)": (
         "partitions by several keys, or by what is no plain field"
@@ -311,4 +284,13 @@ REFUSED = {
     "context I select context.s.price as p, prev(1, volume) as v from S#length(3)": (
         "what came before, or another input than a stream, in a context whose partitions end"
     ),
+    "select symbol, sum(volume) as s from S#unique(price) group by symbol output snapshot every 20 msec": "output snapshot over a window of keys",
+    "context C select price, sum(volume) as v from S group by price output last every 20 msec": "having, groups, a row a row, or the remove stream, with an output rate in a context",
+    "context C select irstream volume, price, sum(price) as s from S#groupwin(volume)#time(20 msec)": "the window Grouped in a context",
+    "context G select irstream symbol, max(price) as m from S#expr_batch(sum(volume) > 4, false) group by symbol": "the window ExpressedBatch in a context",
+    "context V select irstream id, price from S#keepall": "a window in a context whose partitions end",
+    "select symbol, avg(price) as a from S#expr_batch(current_count > 2) output snapshot every 20 msec": "output snapshot of one row a row",
+    "select sum(price) as s from S#unique(symbol)#length(3) output every 20 msec": "aggregates of several windows, or of one by time, that an output works out",
+    "select symbol from S output snapshot every 20 msec": "output snapshot of one row a row with aggregates, or without a window",
+    "select symbol, sum(price) as s from S#time_accum(30 msec) where volume > 0 group by symbol output first every 3 events": "output first by groups with where behind a window",
 }
