@@ -55,6 +55,7 @@ from rollup.core.options import (
     folder,
     kind_of,
     one_of,
+    place,
     refuse_unknown,
     table,
     text,
@@ -224,9 +225,12 @@ def _kinds(path: Path, raw: Options, name: str, kinds: Mapping[str, Provider]) -
 
 
 def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> Options:
-    """A table of options whose kind, keys and values are right, with its path made absolute."""
+    """A table of options whose kind, keys and values are right, with its paths made absolute."""
     kind_of(where, table(where, given), kinds)
-    return {name: str(at(value, base)) if name == "path" else value for name, value in given.items()}
+    known = kinds[given["kind"]].options
+    return {
+        name: str(at(value, base)) if known.get(name) in (folder, place) else value for name, value in given.items()
+    }
 
 
 def _with_file(text: str, path: Path) -> str:

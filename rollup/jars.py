@@ -30,9 +30,9 @@ Group = Literal["delta", "kafka-source", "kafka-broker"]
 _LIST = Path(__file__).with_name("jars.xml")
 
 
-def jars_dir() -> Path:
+def jars_dir(listing: Path = _LIST) -> Path:
     """Where the jars of this version's `jars.xml` are, one folder a group; it may not be there yet."""
-    return cache_root() / "jars" / hashlib.sha256(_LIST.read_bytes()).hexdigest()[:12]
+    return cache_root() / "jars" / hashlib.sha256(listing.read_bytes()).hexdigest()[:12]
 
 
 def jars(group: Group) -> list[Path]:
@@ -53,16 +53,16 @@ def spark_jars_option(*, kafka: bool = True, delta: bool = True) -> str:
     return ",".join(str(jar) for jar in spark_jars(kafka=kafka, delta=delta))
 
 
-def resolve() -> Path:
-    """Bring all jars unless they are there; returns `jars_dir`. About a minute the first time, nothing later."""
-    target = jars_dir()
+def resolve(listing: Path = _LIST) -> Path:
+    """Bring all jars of a list unless they are there; returns `jars_dir`. About a minute the first time, nothing later."""
+    target = jars_dir(listing)
     if target.is_dir():
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     # Filled aside and renamed at the end, so that the folder is either whole or not there.
     aside = Path(tempfile.mkdtemp(prefix="resolve-", dir=target.parent))
     try:
-        _retrieve(aside)
+        _retrieve(aside, listing)
         if not target.is_dir():
             aside.rename(target)
     finally:
@@ -70,14 +70,14 @@ def resolve() -> Path:
     return target
 
 
-def _retrieve(into: Path) -> None:
+def _retrieve(into: Path, listing: Path) -> None:
     pattern = f"{into}/[conf]/[artifact]-[revision].[ext]"
-    command = [str(java()), "-jar", str(_ivy()), "-warn", "-ivy", str(_LIST), "-retrieve", pattern]
+    command = [str(java()), "-jar", str(_ivy()), "-warn", "-ivy", str(listing), "-retrieve", pattern]
     ran = subprocess.run([*command, "-cache", str(cache_root() / "ivy")], capture_output=True, text=True, check=False)
     if ran.returncode != 0:
         said = [line.strip(" :\t") for line in (ran.stdout + ran.stderr).splitlines() if "not found" in line]
         raise ConfigError(
-            f"the jars of {_LIST.name} could not be fetched: {'; '.join(said[:3]) or ran.stderr.strip()[-300:]}",
+            f"the jars of {listing.name} could not be fetched: {'; '.join(said[:3]) or ran.stderr.strip()[-300:]}",
             hint="a Maven repository must be within reach once",
         )
 

@@ -43,6 +43,8 @@ jars() {
   local where
   where=$("$PY" -m rollup.jars)
   say "they are in $where"
+  say "fetching the schema registry of the tests (once)"
+  "$PY" -m tests.servers.registry
 }
 
 # The console is tested in a real browser. Where Debian's cannot be installed, its tests say so and are left out.

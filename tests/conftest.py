@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tests.servers.kafka import KafkaBroker
     from tests.servers.postgres import NewUrl, PostgresServer
+    from tests.servers.registry import SchemaRegistry
     from tests.servers.s3 import S3Server
 
 _schemas = count()
@@ -108,6 +109,15 @@ def bucket(s3: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str
     for name, value in {**s3.environment, "ROLLUP_CACHE_OBJECTS": str(tmp_path / "copies")}.items():
         monkeypatch.setenv(name, value)
     return s3.new_bucket()
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[SchemaRegistry]:
+    """A running schema registry. Tests share it: take `registry.register()`."""
+    from tests.servers.registry import SchemaRegistry
+
+    with SchemaRegistry() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,8 @@ from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
-from rollup.sources.content.records import Readers, check_paths, literal, quoted, text, view
+from rollup.sources.content.records import Readers, check_paths, literal, nothing, quoted, text, view
+from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.file_log import Listed, in_order, planned, verbatim
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
@@ -45,21 +46,6 @@ _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
 _Read = tuple[int, pa.Table, pa.Table]
 """How many records a file has, its dead letters, and what it has of the attributes."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-
-
-def _placed(received: int) -> str:
-    """The columns that every relation of events has beside its attributes, for rows in the order of their file."""
-    return f"ROW_NUMBER() OVER () - 1 AS __arrival, CAST({received} AS BIGINT) AS __received"
-
-
-def _instant(column: str, stored: str) -> str:
-    """A time as milliseconds, cut: rounded to the next one, an event could fall into the next second."""
-    if stored in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
-        number = f"EPOCH_NS({column})"
-        return f"{number} // 1000000 - CASE WHEN {number} % 1000000 < 0 THEN 1 ELSE 0 END"
-    if stored == "DATE":
-        column = f"TRY_CAST({column} AS TIMESTAMP)"
-    return f"EPOCH_MS(DATE_TRUNC('millisecond', {column}))"
 
 
 class Files:
@@ -191,20 +177,21 @@ class Files:
             if name not in types
         ]
         types |= {name: "VARCHAR" for name in beside if name not in types}
-        found = self.looked(types, path)
-        if missing := self.missing(types):
-            return self._nothing(engine), self._dead(self._lacks(missing, types), path), found
-        readers = {name: self._typed(name, kind, types) for name, kind in self.stream.attributes.items()}
         more = [*constants, "file_row_number AS __arrival", f"CAST({received} AS BIGINT) AS __received"]
         relation = f"(SELECT *, {', '.join(more)} FROM {file})"
-        if all(read == quoted(self._column(name)) for name, (read, _) in readers.items()):
-            columns = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
+        columns = Columns.of(engine, types, relation, self.own_names)
+        found = self.looked(columns.names, path)
+        if missing := self.missing(columns.names):
+            return self._nothing(engine), self._dead(self._lacks(missing, types), path), found
+        readers, relation = columns.readers(self.stream, self.renamed), f"{relation} AS {ROW}"
+        if columns.exact(self.stream, self.renamed):
+            read = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
             engine.connection.execute(
-                f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {columns}, __arrival, __received FROM {relation}"
+                f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {read}, __arrival, __received FROM {relation}"
             )
             return engine.count(f"SELECT COUNT(*) FROM {file}"), DEAD.empty_table(), found
-        raw = "CAST(TO_JSON(r) AS VARCHAR)"
-        return *view(engine, self.stream, f"{relation} AS r", readers, raw, "true", self._place(path)), found
+        raw = columns.raw(self.stream, self.renamed)
+        return *view(engine, self.stream, relation, readers, raw, "true", self._place(path)), found
 
     def missing(self, there: Container[str]) -> list[str]:
         """The attributes that must be there and have no column."""
@@ -226,17 +213,6 @@ class Files:
         folders = Path(os.path.relpath(path, self.options["path"])).parts[:-1]
         said = [folder.partition("=") for folder in folders if "=" in folder]
         return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, _, value in said}
-
-    def _typed(self, name: str, kind: Type, types: Mapping[str, str]) -> tuple[str, str]:
-        if self._column(name) not in types:
-            return f"CAST(NULL AS {kind.duckdb})", "false"
-        column, stored = quoted(self._column(name)), types[self._column(name)]
-        has = f"{column} IS NOT NULL"
-        if stored == kind.duckdb:
-            return column, has
-        if kind is Type.LONG and (stored.startswith("TIMESTAMP") or stored == "DATE"):
-            return _instant(column, stored), has
-        return cast(column, kind), has
 
     @property
     def own_names(self) -> list[str]:
@@ -316,11 +292,7 @@ class Files:
         return None if scanner is None else held(scanned_lines(path, scanner))
 
     def _nothing(self, engine: ColumnEngine) -> int:
-        columns = ", ".join(
-            f"CAST(NULL AS {kind.duckdb}) AS {quoted(name)}" for name, kind in self.stream.attributes.items()
-        )
-        engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __batch AS SELECT {columns}, {_placed(0)} WHERE false")
-        return 0
+        return nothing(engine, self.stream)
 
     def _dead(self, reason: str, path: str) -> pa.Table:
         return pa.table([[self.stream.name], [reason], [path], [""]], schema=DEAD)

@@ -1,4 +1,4 @@
-"""A Kafka topic of JSON events. The order of arrival is that of timestamps, and within a partition that of offsets.
+"""A Kafka topic of events in JSON or Avro. The order of arrival is that of timestamps, and within a partition that of offsets.
 
 Spark only streams offsets; each task reads its messages itself, which is faster than the way through the JVM, unless a
 setting of the source keeps it from that (`rollup.sources.topics.ways`).
@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +26,14 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, SourceError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
-from rollup.sources.base import Part, need
+from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.by_loop import SCANNED, events, scanned_rows, scanner_for
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, read_documents
-from rollup.sources.content.presence import check_names, json_looked, objects
-from rollup.sources.content.records import check_paths, text, view
+from rollup.sources.content.presence import HAS, check_names, expected, json_looked, looked, objects
+from rollup.sources.content.records import check_paths, nothing, text, view
+from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
+from rollup.sources.topics.values import REGISTRY, Unread, Values, texts, values_of
 from rollup.sources.topics.ways import READ, TASKS, way
 
 if TYPE_CHECKING:
@@ -48,12 +52,8 @@ _PARTITIONS = 256
 BY_OFFSET = "by_offset"
 """The option of a batch whose timestamps are too far apart for 64 bits: messages are numbered by their offsets alone."""
 
-# Bytes that are no UTF-8 must not reach DuckDB as text; the dead letter shows them with replacement characters.
-_TEXT = (
-    "make_valid_utf8(CAST(value AS STRING)) AS raw",
-    "COALESCE(is_valid_utf8(CAST(value AS STRING)), false) AS readable",
-)
 _PLACED = ("kafka_partition", "kafka_offset")
+_VALUE = "CAST(value AS BINARY) AS value"
 _PLACE = ("unix_millis(timestamp) AS timestamp", "partition AS kafka_partition", "offset AS kafka_offset")
 
 _PATIENCE = 3.0
@@ -63,13 +63,20 @@ _PATIENCE = 3.0
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
     `max_events_per_batch`, `columns` (rename), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
-    Kafka source), `read` (who reads the messages, `tasks` or `spark`; by default tasks where they can)."""
+    Kafka source), `registry`, `registry_settings` and `schema_file` (what values are, JSON without them; see
+    `rollup.sources.topics.values`), `read` (who reads the messages, `tasks` or `spark`; by default tasks where they can)."""
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
         self.stream = stream
         self.options = options
         self.way = way(options)
+        self._renamed: Mapping[str, str] = options.get("columns", {})
+
+    @cached_property
+    def values(self) -> Values:
+        """How the bytes of its messages are read. Raises ConfigError."""
+        return values_of(self.stream.name, self.options)
 
     def check(self) -> None:
         """See `Source.check`."""
@@ -78,12 +85,20 @@ class Kafka:
                 f'[sources.{self.stream.name}] {READ} is "{TASKS}": {self.way.reason}',
                 hint=f"without `{READ}` Spark reads the messages, as that option says",
             )
+        assert self.values is not None
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
     def reach(self, seconds: float) -> None:
-        """See `Remote.reach`: a broker is there when one of the addresses takes a connection."""
-        servers, until = [each.strip() for each in str(self.options["servers"]).split(",")], time.monotonic() + seconds
+        """See `Remote.reach`: of the brokers one address takes a connection, and so does the registry."""
+        until = time.monotonic() + seconds
+        servers = [each.strip() for each in str(self.options["servers"]).split(",")]
+        self._wait("no broker can", servers, until, "`servers` are their addresses, host:port")
+        if REGISTRY in self.options:
+            self._wait("the registry cannot", [_server(self.options[REGISTRY])], until, "`registry` is its address")
+
+    def _wait(self, cannot: str, servers: Sequence[str], until: float, hint: str) -> None:
+        """Wait until one of some servers takes a connection. Raises SourceError."""
         while True:
             said = dict[str, str]()
             for server in servers:
@@ -97,8 +112,8 @@ class Kafka:
             if time.monotonic() > until:
                 tried = "; ".join(f"{server}: {why}" for server, why in said.items())
                 raise SourceError(
-                    f"[sources.{self.stream.name}]: no broker can be reached ({tried})",
-                    hint="`servers` are their addresses, host:port, as this machine sees them",
+                    f"[sources.{self.stream.name}]: {cannot} be reached ({tried})",
+                    hint=f"{hint}, as this machine sees them",
                 )
             time.sleep(0.5)
 
@@ -115,7 +130,7 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
             reader = reader.option(name, value)
-        return reader.load().selectExpr(*(_PLACE if self.way.settings is not None else (*_TEXT, *_PLACE)))
+        return reader.load().selectExpr(*(_PLACE if self.way.settings is not None else (_VALUE, *_PLACE)))
 
     def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """A bounded read: of every partition of the topic the offsets from its start to before its end."""
@@ -129,7 +144,7 @@ class Kafka:
                 reader = reader.option(name, value)
         for name, offsets in (("startingOffsets", starts), ("endingOffsets", ends)):
             reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
-        return reader.load().selectExpr(*_TEXT, *_PLACE)
+        return reader.load().selectExpr(_VALUE, *_PLACE)
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
@@ -156,7 +171,14 @@ class Kafka:
             batch = self._read(batch)
         if not batch.num_rows:
             return
-        yield self._part(engine, batch)
+        groups, unread = self.values.read(batch["value"])
+        placed = self._placed(batch.drop_columns(["value"]))
+        if unread:
+            yield self._unread(engine, placed, unread)
+        for group in groups:
+            messages = placed if len(group.places) == placed.num_rows else placed.take(group.places)
+            made = self._of_structs if pa.types.is_struct(group.records.type) else self._of_documents
+            yield made(engine, messages, group.records)
 
     def _read(self, ranges: pa.Table) -> pa.Table:
         """The messages of ranges of offsets, as Spark would give them."""
@@ -166,31 +188,75 @@ class Kafka:
         wanted = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()]
         return read(wanted, self.options["topic"], self.way.settings)
 
-    def _part(self, engine: ColumnEngine, batch: pa.Table) -> Part:
-        """Messages to events: `__batch` has those that fit."""
-        topic: str = self.options["topic"]
+    def _placed(self, batch: pa.Table) -> pa.Table:
+        """Where messages stand, with the number of each and when it was received."""
         most = max(int(self.options.get("partitions", _PARTITIONS)), pc.max(batch["kafka_partition"]).as_py() + 1)
         numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
         known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
         received = pc.if_else(known, times, pa.scalar(int(time.time() * 1000), pa.int64()))  # it arrives all the same
-        placed = batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
-        placed = placed.append_column("plain", pa.repeat(plain(batch["raw"]), batch.num_rows))
-        position = f"{text(topic + ':')} || kafka_partition || ':' || kafka_offset"
+        return batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
+
+    @property
+    def _position(self) -> str:
+        return f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
+
+    def _part(self, rows: int, dead: pa.Table, found: pa.Table | None, places: str = "__places") -> Part:
+        return Part(
+            "__batch", rows, self.options["topic"], 0, dead, numbered=True, places=places, looked=found, parsed=True
+        )
+
+    def _unread(self, engine: ColumnEngine, placed: pa.Table, unread: Sequence[Unread]) -> Part:
+        """Messages that hold no record, each a dead letter."""
+        nothing(engine, self.stream)
+        stands = placed.select(_PLACED).take([one.place for one in unread]).to_pylist()
+        places = (f"{self.options['topic']}:{row['kafka_partition']}:{row['kafka_offset']}" for row in stands)
+        letters = [
+            {"stream": self.stream.name, "reason": one.reason, "position": place, "raw": one.raw}
+            for one, place in zip(unread, places, strict=True)
+        ]
+        return self._part(len(letters), pa.Table.from_pylist(letters, schema=DEAD), None, places="")
+
+    def _of_structs(self, engine: ColumnEngine, placed: pa.Table, records: pa.Array) -> Part:
+        """Records with types to events."""
+        with engine.tables({"kafka_rows": placed.append_column(ROW, records)}):
+            told = engine.connection.execute(f"DESCRIBE SELECT UNNEST({ROW}) FROM kafka_rows").fetchall()
+            asked = [self._renamed.get(name, name) for name in self.stream.attributes]
+            columns = Columns.of(engine, {row[0]: row[1] for row in told}, "kafka_rows", asked)
+            raw, readers = columns.raw(self.stream, self._renamed), columns.readers(self.stream, self._renamed)
+            rows, dead = view(engine, self.stream, "kafka_rows", readers, raw, "true", self._position, _PLACED)
+        first = f"{self.options['topic']}:{placed['kafka_partition'][0]}:{placed['kafka_offset'][0]}"
+        where = f"{first}{HAS}{', '.join(columns.types)}"
+        has = {name: self._renamed.get(name, name) in columns.names for name in expected(self.stream, self.options)}
+        return self._part(rows, dead, looked(has, where))
+
+    def _of_documents(self, engine: ColumnEngine, placed: pa.Table, values: pa.Array | pa.ChunkedArray) -> Part:
+        """JSON objects to events."""
+        raw, readable = texts(values)
+        placed = placed.append_column("raw", raw).append_column("readable", readable)
+        placed = placed.append_column("plain", pa.repeat(plain(raw), placed.num_rows))
 
         def read(documents: Documents) -> tuple[int, pa.Table]:
             relation, readers = documents.relation("kafka_rows"), documents.readers()
-            return view(engine, self.stream, relation, readers, "raw", OK, position, _PLACED)
+            return view(engine, self.stream, relation, readers, "raw", OK, self._position, _PLACED)
 
         with engine.tables({"kafka_rows": placed}):
-            renamed: Mapping[str, str] = self.options.get("columns", {})
-            scanner, taken = scanner_for(self.stream, renamed, batch["raw"].nbytes), None
+            scanner, taken = scanner_for(self.stream, self._renamed, raw.nbytes), None
             if scanner is not None:
                 scanned = scanned_rows(placed, scanner)
-                taken = events(engine, self.stream, renamed, scanned, SCANNED, "raw", position, _PLACED)
-            rows, dead = read_documents(self.stream, renamed, read) if taken is None else taken
-            found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", topic, *_PLACED)
-            looked = json_looked(engine, self.stream, self.options, found)
-        return Part("__batch", rows, topic, 0, dead, numbered=True, places="__places", looked=looked, parsed=True)
+                taken = events(engine, self.stream, self._renamed, scanned, SCANNED, "raw", self._position, _PLACED)
+            rows, dead = read_documents(self.stream, self._renamed, read) if taken is None else taken
+            found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", self.options["topic"], *_PLACED)
+            return self._part(rows, dead, json_looked(engine, self.stream, self.options, found))
+
+
+def _server(url: str) -> str:
+    """The host and port of an address.
+
+    >>> _server("https://registry.example.org/api")
+    'registry.example.org:443'
+    """
+    found = urlsplit(url)
+    return f"{found.hostname}:{found.port or (443 if found.scheme == 'https' else 80)}"
 
 
 def arrivals(batch: pa.Table, most: int, latest: int = _LATEST) -> Longs:

@@ -130,8 +130,7 @@ def test_a_message_without_a_value_has_a_reason_of_its_own_and_is_no_dead_file()
     values = [None, GOOD.strip(), "", "nonsense"]
     rows = pa.table(
         {
-            "raw": pa.array(values, pa.string()),
-            "readable": pa.array([value is not None for value in values]),
+            "value": pa.array([value if value is None else value.encode() for value in values], pa.binary()),
             "timestamp": pa.array([1] * 4, pa.int64()),
             "kafka_partition": pa.array([0] * 4, pa.int32()),
             "kafka_offset": pa.array(range(4), pa.int64()),

@@ -159,7 +159,7 @@ def _prefix(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     number = int.from_bytes(raw[1:5].encode("latin-1", "replace"), "big")
     return (
         f"before each document stands the prefix of a schema registry (byte 0 and the id {number}), which is not read: "
-        "let the producer write JSON without a schema"
+        '`registry = "http://…"` in its table of the configuration reads it'
     )
 
 

@@ -23,14 +23,13 @@ from rollup.sources.topics.ways import Settings
 
 MESSAGES = pa.schema(
     [
-        ("raw", pa.string()),
-        ("readable", pa.bool_()),
+        ("value", pa.binary()),
         ("timestamp", pa.int64()),
         ("kafka_partition", pa.int32()),
         ("kafka_offset", pa.int64()),
     ]
 )
-"""`raw` is null where a message has no value, and has replacement characters where it is no UTF-8, not `readable`."""
+"""`value` is null where a message has none."""
 PATIENCE = 15.0
 """Seconds without anything new; less than the watchdog over Spark's jobs waits before it says something."""
 _AT_ONCE = 16_384
@@ -97,8 +96,8 @@ class _Reading:
         partitions = np.fromiter(map(Message.partition, found), np.int32, count)
         offsets = np.fromiter(map(Message.offset, found), np.int64, count)
         times = np.fromiter(map(itemgetter(1), map(Message.timestamp, found)), np.int64, count)
-        raw, readable = texts(list(map(Message.value, found)))
-        table = pa.table([raw, readable, times, partitions, offsets], schema=MESSAGES)
+        values = pa.array(list(map(Message.value, found)), pa.binary())
+        table = pa.table([values, times, partitions, offsets], schema=MESSAGES)
         place = np.minimum(partitions, len(self._end) - 1)
         wanted = (offsets >= self._next[place]) & (offsets < self._end[place])
         np.maximum.at(self._next, place, offsets + 1)
@@ -134,22 +133,3 @@ class _Reading:
         if partition in self._left:
             where = f" from offset {self._next[partition]} to {self._end[partition]}"
         return f"cannot read partition {partition} of topic {self._topic}{where}: {said}"
-
-
-def texts(values: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
-    """Values as texts, and which of them are texts at all: bytes that are no UTF-8 have replacement characters.
-
-    >>> [each.to_pylist() for each in texts([b"a", None, b"b\\xff"])]
-    [['a', None, 'b\\ufffd'], [True, False, False]]
-    """
-    found = pa.array(values, pa.binary())
-    try:
-        return found.cast(pa.string()), found.is_valid()
-    except pa.ArrowInvalid:
-        return _repaired(values)
-
-
-def _repaired(values: list[bytes | None]) -> tuple[pa.Array, pa.Array]:
-    raw = [None if value is None else value.decode(errors="replace") for value in values]
-    readable = [text is not None and text.encode() == value for text, value in zip(raw, values, strict=True)]
-    return pa.array(raw, pa.string()), pa.array(readable, pa.bool_())

@@ -1,0 +1,218 @@
+"""Records of Avro as columns.
+
+A schema describes messages that have no frame of their own. Those of one schema are put behind each other as one block of
+an Avro file, each with a mark behind it that no message can guess, and polars reads the block at once. Where a mark is
+not found again, or polars does not know a type, fastavro reads message by message and says which one is damaged.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import numpy as np
+import polars
+import pyarrow as pa
+from fastavro.schema import SchemaParseException, UnknownType, expand_schema
+
+from rollup.core.errors import ConfigError
+from rollup.core.untyped import pc
+from rollup.sources.topics.values import Group, Unread, unread, without_value
+
+NO_RECORD = "not a record of its schema"
+_BITS = 62
+_PLAIN = frozenset({"string", "long", "int", "double", "float", "boolean", "bytes"})
+_LOGICAL = frozenset({None, "timestamp-millis", "timestamp-micros", "date", "decimal"})
+"""What polars reads as fastavro does."""
+
+
+class Schema:
+    """A schema of Avro with what it refers to. Raises ValueError when it is none, or not that of a record.
+
+    >>> one = Schema('{"type": "record", "name": "T", "fields": [{"name": "k", "type": "string"}]}')
+    >>> found, wrong = one.read(pa.array([bytes([2, 65]), bytes([4, 65])]))
+    >>> found.to_pylist(), sorted(wrong)
+    ([{'k': 'A'}, None], [1])
+    """
+
+    def __init__(self, text: str, referred: Sequence[str] = ()) -> None:
+        named = dict[str, Any]()
+        try:
+            for one in referred:
+                fastavro.parse_schema(json.loads(one), named)
+            whole: Any = _without_uuids(expand_schema(fastavro.parse_schema(json.loads(text), named)))
+            self._schema = fastavro.parse_schema(whole)
+        except (ValueError, SchemaParseException, UnknownType) as problem:
+            raise ValueError(f"no schema of Avro: {problem}") from None
+        if not isinstance(whole, dict) or whole.get("type") != "record":
+            raise ValueError("no schema of a record")
+        if _endless(whole):
+            raise ValueError("a schema of lists whose items take no bytes: nothing bounds their length")
+        self._known = _known(whole)
+        mark = {"name": "__mark", "type": "long"}
+        framed = {"type": "record", "name": "__framed", "fields": [{"name": "__value", "type": whole}, mark]}
+        empty = io.BytesIO()
+        fastavro.writer(empty, fastavro.parse_schema(framed), [])
+        self._head, self._foot = empty.getvalue(), empty.getvalue()[-16:]
+
+    def read(self, messages: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+        """The records of messages as structs, null where there is none; and of those, by place, why."""
+        found = self._together(messages) if self._known else None
+        return (found, {}) if found is not None else self._each(messages)
+
+    def _together(self, messages: pa.Array) -> pa.Array | None:
+        """All records, where each message holds one and nothing else and all types are known."""
+        secret = secrets.randbits(_BITS)
+        large = pa.large_binary()
+        mark, nothing = pa.scalar(_long(secret), large), pa.scalar(b"", large)
+        marked = pc.binary_join_element_wise(messages.cast(large), mark, nothing)
+        _, ends, data = marked.buffers()
+        body = memoryview(data)[: np.frombuffer(ends, np.int64)[marked.offset + len(marked)]]
+        block = b"".join([self._head, _long(len(messages)), _long(len(body)), body, self._foot])
+        try:
+            table = polars.read_avro(io.BytesIO(block)).to_arrow()
+        except (polars.exceptions.PolarsError, polars.exceptions.PanicException, OSError):
+            return None
+        if table.num_rows != len(messages) or not pc.all(pc.equal(table["__mark"], secret)).as_py():
+            return None
+        return table["__value"].combine_chunks()
+
+    def _each(self, messages: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+        records, wrong = list[Any](), dict[int, str]()
+        for place, message in enumerate(messages.to_pylist()):
+            data = io.BytesIO(message)
+            try:
+                record: Any = fastavro.schemaless_reader(data, self._schema, None)
+                rest = len(message) - data.tell()
+                if rest:
+                    raise ValueError(f"{rest} bytes stand behind it")
+            except Exception as problem:  # it reads bytes alone: whatever it raises, it raises for them
+                wrong[place] = f"{NO_RECORD}: {str(problem) or type(problem).__name__}"
+                record = None
+            records.append(record)
+        return _structs(records), wrong
+
+
+def _without_uuids(kind: Any) -> Any:
+    """A type whose UUIDs are the texts that they are written as."""
+    if isinstance(kind, list):
+        return [_without_uuids(each) for each in kind]
+    if not isinstance(kind, dict):
+        return kind
+    own = {name: _without_uuids(each) for name, each in kind.items() if name in ("type", "items", "values", "fields")}
+    rest = {name: each for name, each in kind.items() if (name, each) != ("logicalType", "uuid")}
+    return {**rest, **own}
+
+
+def _known(kind: Any) -> bool:
+    """Whether polars reads a type: of records, lists and what may be null, those that nearly everybody writes."""
+    if isinstance(kind, list):
+        return len(kind) == 2 and "null" in kind and all(each == "null" or _known(each) for each in kind)
+    if not isinstance(kind, dict):
+        return kind in _PLAIN
+    match kind["type"]:
+        case "record":
+            return all(_known(field["type"]) for field in kind["fields"])
+        case "array":
+            return _known(kind["items"])
+        case "enum":
+            return True
+        case plain:
+            return plain in _PLAIN and kind.get("logicalType") in _LOGICAL
+
+
+def _endless(kind: Any) -> bool:
+    """Whether a type has lists whose items take no bytes: a damaged length would be followed to its end."""
+    if isinstance(kind, list):
+        return any(map(_endless, kind))
+    if not isinstance(kind, dict):
+        return False
+    inner = [field["type"] for field in kind.get("fields", ())] + [
+        kind[name] for name in ("items", "values") if name in kind
+    ]
+    return (kind["type"] == "array" and _takes_nothing(kind["items"])) or any(map(_endless, inner))
+
+
+def _takes_nothing(kind: Any) -> bool:
+    if isinstance(kind, dict) and kind["type"] == "record":
+        return all(_takes_nothing(field["type"]) for field in kind["fields"])
+    return kind == "null" or (isinstance(kind, dict) and (kind["type"] == "null" or kind.get("size") == 0))
+
+
+def _structs(records: Sequence[Any]) -> pa.Array:
+    """Records as structs; a field whose values have no type in common is JSON, as whatever is no column is."""
+    try:
+        return pa.array(records)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        names = dict.fromkeys(name for record in records if record is not None for name in record)
+        columns = [_column([None if record is None else record[name] for record in records]) for name in names]
+        absent = pa.array([record is None for record in records])
+        return pa.StructArray.from_arrays(columns, list(names), mask=absent)
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if each is None else _text(each) for each in values])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _long(number: int) -> bytes:
+    """A whole number that is not negative, as Avro writes it.
+
+    >>> _long(1).hex(), _long(64).hex()
+    ('02', '8001')
+    """
+    left, found = number << 1, bytearray()
+    while left > 0x7F:
+        found.append(left & 0x7F | 0x80)
+        left >>= 7
+    return bytes([*found, left])
+
+
+def read_by(schema: Schema | str | None, places: pa.Array, messages: pa.Array) -> tuple[list[Group], list[Unread]]:
+    """Messages of one schema, or of None for JSON, or those that cannot be read, and why."""
+    if schema is None:
+        return [Group(places, messages)], []
+    if isinstance(schema, str):
+        return [], unread(places, messages, [schema] * len(messages))
+    records, wrong = schema.read(messages)
+    if not wrong:
+        return [Group(places, records)], []
+    gone = pa.array(sorted(wrong), pa.int64())
+    there = pc.invert(pc.is_in(pa.array(range(len(messages)), pa.int64()), gone))
+    left = [Group(places.filter(there), records.filter(there))] if len(wrong) < len(messages) else []
+    return left, unread(places.take(gone), messages.take(gone), [wrong[at] for at in gone.to_pylist()])
+
+
+@lru_cache(maxsize=64)
+def _of_file(path: str, changed: int) -> Schema:
+    return Schema(Path(path).read_text())
+
+
+class Alone:
+    """Values that are records of Avro by the schema in a file, without anything before them."""
+
+    def __init__(self, stream: str, path: str) -> None:
+        try:
+            self._schema = _of_file(path, Path(path).stat().st_mtime_ns)
+        except OSError as problem:
+            raise ConfigError(f"[sources.{stream}] schema_file: cannot read {path}: {problem.strerror}") from None
+        except ValueError as problem:
+            raise ConfigError(f"[sources.{stream}] schema_file: {path} is {problem}") from None
+
+    def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
+        """See `Values`."""
+        places, messages, none = without_value(values)
+        groups, wrong = read_by(self._schema, places, messages) if len(places) else ([], [])
+        return groups, none + wrong

@@ -1,0 +1,117 @@
+"""What the bytes of messages hold: JSON, or records of Avro, by one schema or by those of a registry.
+
+A registry's client writes byte 0 and the number of a schema (four bytes, the first the highest) before each value. Every
+message is read by the schema that it was written with; what it has is then found by name, so a field that is added,
+removed or widened while a job runs is one that its stream may have or not, as in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from rollup.core.errors import ConfigError
+from rollup.core.untyped import pc
+from rollup.sources.content.records import NO_VALUE
+
+REGISTRY, SETTINGS, SCHEMA_FILE = "registry", "registry_settings", "schema_file"
+"""The options that say what values are; without one of them they are JSON."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Messages that are read together: their places in the batch, and what they hold, texts of JSON (as bytes) or structs."""
+
+    places: pa.Array
+    records: pa.Array | pa.ChunkedArray
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A message that holds no record: its place in the batch, why, and its bytes as far as people can read them."""
+
+    place: int
+    reason: str
+    raw: str | None
+
+
+class Values(Protocol):
+    """A way to write events into the bytes of a message."""
+
+    def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
+        """Every message of a batch once. Raises SourceError where nobody can say yet what they hold."""
+        ...
+
+
+class Json:
+    """A JSON object each. That one is none is seen where its attributes are read."""
+
+    def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
+        """See `Values`."""
+        return [Group(pa.array(range(len(values)), pa.int64()), values)], []
+
+
+def values_of(stream: str, options: Mapping[str, Any]) -> Values:
+    """How the values of a topic are read. Raises ConfigError."""
+    given = [name for name in (REGISTRY, SCHEMA_FILE) if name in options]
+    if len(given) > 1:
+        raise ConfigError(
+            f"[sources.{stream}] has `{REGISTRY}` and `{SCHEMA_FILE}`", hint="one of them says what values are"
+        )
+    if SETTINGS in options and REGISTRY not in options:
+        raise ConfigError(
+            f"[sources.{stream}] has `{SETTINGS}` and no `{REGISTRY}`", hint="they are those of its client"
+        )
+    if not given:
+        return Json()
+    try:
+        from rollup.sources.topics import avro, registry
+    except ModuleNotFoundError as problem:
+        raise ConfigError(
+            f"[sources.{stream}] `{given[0]}` needs the package {problem.name}", hint="`pip install 'rollup[avro]'`"
+        ) from None
+    if SCHEMA_FILE in options:
+        return avro.Alone(stream, str(options[SCHEMA_FILE]))
+    return registry.Registered(stream, str(options[REGISTRY]), options.get(SETTINGS, {}))
+
+
+def texts(values: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """Values as texts, and which of them are texts at all: bytes that are no UTF-8 have replacement characters.
+
+    >>> [each.to_pylist() for each in texts(pa.array([b"a", None, b"b\\xff"]))]
+    [['a', None, 'b\\ufffd'], [True, False, False]]
+    """
+    found = values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+    try:
+        return found.cast(pa.string()), found.is_valid()
+    except pa.ArrowInvalid:
+        each = found.to_pylist()
+    raw = [None if value is None else value.decode(errors="replace") for value in each]
+    readable = [text is not None and text.encode() == value for text, value in zip(raw, each, strict=True)]
+    return pa.chunked_array([pa.array(raw, pa.string())]), pa.chunked_array([pa.array(readable, pa.bool_())])
+
+
+def shown(value: bytes) -> str:
+    """Bytes for people, and for whoever wants them back.
+
+    >>> shown(bytes([0, 0, 0, 0, 7, 65]))
+    '0x000000000741'
+    """
+    return f"0x{value.hex()}"
+
+
+def unread(places: pa.Array, messages: pa.Array, reasons: Sequence[str]) -> list[Unread]:
+    """Messages that hold no record, each for a reason."""
+    rows = zip(places.to_pylist(), reasons, messages.to_pylist(), strict=True)
+    return [Unread(place, reason, shown(message)) for place, reason, message in rows]
+
+
+def without_value(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[Unread]]:
+    """The messages that have a value: their places and their bytes; and those that have none."""
+    found, every = values.combine_chunks(), pa.array(range(len(values)), pa.int64())
+    there = found.is_valid()
+    none = every.filter(pc.invert(there)).to_pylist()
+    return every.filter(there), found.filter(there), [Unread(place, NO_VALUE, None) for place in none]
