@@ -26,6 +26,7 @@ from rollup.retrieval.questions import Ask, plan
 from rollup.retrieval.requests import Requests
 from rollup.sinks.base import Sink
 from rollup.statements.committed.commits import Commits
+from rollup.statements.component import Refused
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
 
@@ -123,6 +124,13 @@ class LocalHost:
                     found |= {each // self.program.scale(stream) for each in numbers}
         return found
 
+    def aside(self, refused: Sequence[Refused]) -> None:
+        """Events that statements refuse, before the commit of those that they take."""
+        self.dead += [
+            {"stream": event.stream, "reason": reason, "raw": repr(event.values), "by": by}
+            for event, reason, by in refused
+        ]
+
     def marks(self, before: Mapping[str, Any]) -> Mapping[str, Any]:
         """The marks of who takes a batch, after it; those it had come in."""
         return {}
@@ -157,11 +165,8 @@ class LocalHost:
         ]
         own = {batch.stream: batch.rows for batch in batches if batch.stream in running.flow.statements.reads}
         events = [*running.flow.arrived(self.program.streams, own), *closed]
-        given = running.advance(self.engine, events, self.marks(running.source))
+        given = running.advance(self.engine, events, self.marks(running.source), self.aside)
         self.emitted += [(name, _shown(rows)) for name, rows in given.streams.items() if rows.num_rows]
-        self.dead += [
-            {"stream": event.stream, "reason": reason, "raw": repr(event.values)} for event, reason in given.refused
-        ]
         for name, made in prepared.items():
             self.pipelines[name].commit(made)
         return prepared
@@ -173,7 +178,7 @@ class LocalHost:
             if pipeline.aggregation.time is None:
                 pipeline.tick(now, {})
         if self.statements is not None:
-            given = self.statements.pass_time(self.engine, now)
+            given = self.statements.pass_time(self.engine, now, self.aside)
             self.emitted += [(name, _shown(rows)) for name, rows in given.streams.items() if rows.num_rows]
 
     def query(self, text: str) -> pa.Table:

@@ -1,7 +1,8 @@
 """Dead letters that are taken in again after a fix, each once, however often it is asked for and wherever it is killed.
 
 A request is written first: the letters, and the events that their records are now. Then every aggregation, and the
-statements, take the events as one batch whose mark is in their commit; then the letters leave their table, in a transaction
+statements, take the events as one batch whose mark is in their commit, but for what some statements alone have refused,
+which only these take; then the letters leave their table, in a transaction
 with the same mark; then the request goes. One that is found there was interrupted, and is done to its end before another.
 """
 
@@ -11,12 +12,13 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from rollup.aggregation.event_times import AT
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.marks import arrivals
 from rollup.checkpoint.records import RecordFolder
@@ -27,12 +29,14 @@ from rollup.core.objects import write_durably
 from rollup.core.untyped import pc
 from rollup.hosts.local import LocalHost
 from rollup.hosts.statements.outlets import outlets_of
+from rollup.hosts.statements.refusals import letters_of
 from rollup.lifecycle.lease.places import held, leases_of
 from rollup.plan.lateness import ahead_of
 from rollup.program import Program
 from rollup.sources.registry import source
 from rollup.statements.committed.commits import Commits
-from rollup.stores.dead_letters import SCHEMA, DeadLetters
+from rollup.statements.component import Refused
+from rollup.stores.dead_letters import SCHEMA, DeadLetters, whole
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
 
@@ -53,7 +57,8 @@ class _Host(LocalHost):
         super().__init__(
             program, lambda each, engine: open_store(conf, each, engine), commits, ahead_of(conf.ahead), outlets
         )
-        self.stream, self.number, self.following = "", 0, 0
+        self.stream, self.number, self.following, self.again = "", 0, 0, 0
+        self._letters, self._positions = DeadLetters(conf.tables), dict[int, str]()
 
     @property
     def _key(self) -> str:
@@ -62,6 +67,28 @@ class _Host(LocalHost):
     def marks(self, before: Mapping[str, Any]) -> Mapping[str, Any]:
         """With one that says that this batch was had."""
         return {**before, self._key: {"query": _QUERY, "batch": self.number, "arrivals": self.following}}
+
+    def take(self, events: pa.Table, by: str | None) -> None:
+        """The batch: events for everybody, or for the statements that alone have refused them."""
+        scale = self.program.scale(self.stream) if by is None else 1
+        arrivals, places = (events[name].to_pylist() for name in ("__arrival", _POSITION))
+        self._positions, self.again = {n * scale: place for n, place in zip(arrivals, places, strict=True)}, 0
+        events = events.drop_columns([_POSITION])
+        if by is None:
+            self.process(self.stream, events)
+        elif self.statements is not None and self.lacks(self.statements.source):
+            given = self.statements.flow.arrived(self.program.streams, {self.stream: events})
+            self.statements.advance(self.engine, given, self.marks(self.statements.source), self.aside, by)
+
+    def aside(self, refused: Sequence[Refused]) -> None:
+        """What statements refuse now is dead for them, where it stood."""
+        scale = self.program.scale(self.stream)
+        places = [self._positions.get(n, self._positions.get(n // scale * scale, "")) for n in _arrivals(refused)]
+        letters = letters_of(refused, self.program)
+        place = letters.schema.get_field_index("position")
+        letters = letters.set_column(place, "position", pa.array(places, pa.string()))
+        self._letters.append(letters, f"{_QUERY}-statements", self.number)
+        self.again = len(set(_arrivals(refused)))
 
     def lacks(self, marks: Mapping[str, Any]) -> bool:
         """Whether this batch is new to somebody."""
@@ -87,35 +114,55 @@ class Retake:
         with held(leases, "stop it first: letters are taken in between two runs"):
             host = _Host(self._conf, self._program)
             if self._home.exists():
-                yield self._done(host, " (begun before, and now done to its end)")
+                yield self._done(host, begun=True)
             rows = self._letters.read()
             for name in sorted(set(rows["stream"].to_pylist())):
-                if stream in (None, name) and name in self._program.inputs:
-                    mine = rows.filter(pc.equal(rows["stream"], name))
-                    chosen = mine if reason is None else mine.filter(pc.match_substring(mine["reason"], reason))
-                    yield self._retaken(host, name, chosen)
+                if stream not in (None, name):
+                    continue
+                mine = rows.filter(pc.equal(rows["stream"], name))
+                chosen = mine if reason is None else mine.filter(pc.match_substring(mine["reason"], reason))
+                for by in sorted(set(chosen["by"].to_pylist()), key=str):
+                    if name in (self._program.inputs if by is None else self._program.streams):
+                        some = pc.is_null(chosen["by"]) if by is None else pc.equal(chosen["by"], by)
+                        yield self._retaken(host, name, chosen.filter(some), by)
 
-    def _retaken(self, host: _Host, stream: str, letters: pa.Table) -> str:
-        self._refuse_joins(stream)
-        events, gone, added = self._events(host, stream, letters)
+    def _retaken(self, host: _Host, stream: str, letters: pa.Table, by: str | None) -> str:
+        if by is None:
+            self._refuse_joins(stream)
+        events, gone, added = self._events(host, stream, letters) if by is None else self._refused(stream, letters, by)
         if not events.num_rows:
-            return f"{stream}: none of {letters.num_rows:,} records can be used yet"
+            return _none(stream, letters.num_rows)
         self._write(stream, events, gone, added)
         point("retake.request")
         rest = letters.num_rows - gone.num_rows + added.num_rows
-        return self._done(host, f"; {rest:,} are still dead" if rest else "")
+        return self._done(host, rest)
 
-    def _done(self, host: _Host, more: str) -> str:
+    def _done(self, host: _Host, rest: int = 0, begun: bool = False) -> str:
         """The request that is there, done to its end."""
         events, gone, added, said = self._read()
         host.stream, host.number = said["stream"], said["number"]
         host.following = int(pc.max(events["__arrival"]).as_py()) + 1
-        host.process(host.stream, events)
+        host.take(events, gone["by"][0].as_py())
         point("retake.taken")
         self._letters.replace(gone, added, host.number)
         point("retake.letters")
         shutil.rmtree(self._home)
-        return f"{host.stream}: {events.num_rows:,} records were taken in again{more}"
+        taken = events.num_rows - host.again
+        if not taken:
+            return _none(host.stream, events.num_rows)
+        rest += host.again
+        more = " (begun before, and now done to its end)" if begun else f"; {rest:,} are still dead" if rest else ""
+        return f"{host.stream}: {taken:,} records were taken in again{more}"
+
+    def _refused(self, stream: str, letters: pa.Table, by: str) -> tuple[pa.Table, pa.Table, pa.Table]:
+        """As `_events`, of events that some statements alone have refused: with the time that they had."""
+        statements, rows = self._program.statements, letters.to_pylist()
+        if statements is None or by not in {part.name for part in statements.parts}:
+            rows = []
+        table = self._of_records(stream, rows, renamed=False)
+        gone = [rows[place] for place in table["__arrival"].to_pylist()]
+        table = table.append_column(AT, pa.array([row["at"] for row in gone], pa.int64()))
+        return _placed(table, gone), pa.Table.from_pylist(gone, schema=SCHEMA), SCHEMA.empty_table()
 
     def _events(self, host: _Host, stream: str, letters: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
         """The events that records of letters are now; the letters that are none any more; and those that are new, of the
@@ -151,8 +198,9 @@ class Retake:
         )
         taken = pa.array([letter not in keeps for letter in events["__letter"].to_pylist()], pa.bool_())
         left = [row for place, row in enumerate(gone) if place not in keeps]
+        events = events.filter(taken)
         return (
-            events.filter(taken).drop_columns(["__letter"]),
+            _placed(events.drop_columns(["__letter"]), [gone[place] for place in events["__letter"].to_pylist()]),
             pa.Table.from_pylist(left, schema=SCHEMA),
             pa.Table.from_pylist(added, schema=SCHEMA),
         )
@@ -212,7 +260,20 @@ class Retake:
             raise StoreError(f"the request in {self._home} cannot be read: {problem}", hint=_LOST) from None
         records = RecordFolder(self._home, _LOST)
         events, gone, added = (records.read_rows(said["files"][name]) for name in ("events", "gone", "added"))
-        return events, gone, added, said
+        return events, whole(gone), whole(added), said
 
 
-_PLACED = (("__arrival", pa.int64()), ("__received", pa.int64()))
+_PLACED, _POSITION = (("__arrival", pa.int64()), ("__received", pa.int64())), "__position"
+
+
+def _placed(events: pa.Table, letters: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Events with the place of each, that of its letter."""
+    return events.append_column(_POSITION, pa.array([letter["position"] for letter in letters], pa.string()))
+
+
+def _arrivals(refused: Sequence[Refused]) -> list[int]:
+    return [each.event.key[0] for each in refused]
+
+
+def _none(stream: str, records: int) -> str:
+    return f"{stream}: none of {records:,} records can be used yet"

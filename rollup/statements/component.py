@@ -38,10 +38,11 @@ class Event(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """An event that a statement could not take, and why."""
+    """An event that a statement could not take, why, and which statements they were, see `Part.name`."""
 
     event: Event
     reason: str
+    by: str = ""
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,18 @@ class Flow:
         self.stops = False
         """Whether a value that cannot be computed with is an error, not a refused event."""
 
-    def step(self, states: States, events: Sequence[Event]) -> tuple[States, Given]:
-        """One batch in order of arrival: the states after it, and what it gave."""
-        after, flowing, made, refused = dict(states), list(events), list[Event](), list[Refused]()
+    def step(self, states: States, events: Sequence[Event], only: str | None = None) -> tuple[States, Given]:
+        """One batch in order of arrival: the states after it, and what it gave. `only`: the part that takes the events, where
+        the others have had them; what it makes of them is for all."""
+        after, made, refused = dict(states), list[Event](), list[Refused]()
+        flowing = list(events) if only is None else []
         beyond = dict[str, int]()
         for number, part in enumerate(self.statements.parts):
-            state, taken = careful_step(part.component, states.get(part.name), flowing, self.stops)
+            mine = list(merge(events, flowing, key=lambda event: event.key)) if part.name == only else flowing
+            state, taken = careful_step(part.component, states.get(part.name), mine, self.stops)
             if state is not None:
                 after[part.name] = state
-            refused += taken.refused
+            refused += [each._replace(by=part.name) for each in taken.refused]
             beyond |= {part.name: taken.beyond} if taken.beyond else {}
             given = [event._replace(key=(*event.key[:-1], number, event.key[-1])) for event in taken.events]
             flowing = list(merge(flowing, given, key=lambda event: event.key)) if given else flowing

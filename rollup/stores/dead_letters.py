@@ -14,8 +14,13 @@ from rollup.core.errors import StoreError, refused_by_system, said_by_system
 from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
 
-SCHEMA = DEAD.append(pa.field("query", pa.string())).append(pa.field("batch", pa.int64()))
-"""A letter and the streaming query and batch that met it."""
+SCHEMA = pa.schema(
+    [*DEAD, ("query", pa.string()), ("batch", pa.int64()), ("by", pa.string()), ("at", pa.int64())]  # type: ignore[list-item]
+)
+"""A letter and the streaming query and batch that met it. `by` are the statements that alone refused an event, null for what
+nobody has taken, and `at` the time that the event has for them."""
+OWN = (*DEAD.names, "by")
+"""What tells a letter from another one."""
 _COMPACT_EVERY = 64
 _RETAKEN = "retaken"
 """The transactions of letters that were taken in again."""
@@ -40,11 +45,12 @@ class DeadLetters:
                 return
             fresh = self._fresh(table, letters, query)
             rows = fresh.append_column("query", pa.array([query] * fresh.num_rows, pa.string()))
-            rows = rows.append_column("batch", pa.array([batch] * fresh.num_rows, pa.int64())).cast(SCHEMA)
+            rows = rows.append_column("batch", pa.array([batch] * fresh.num_rows, pa.int64()))
             write_deltalake(
                 table,
-                rows,
+                whole(rows),
                 mode="append",
+                schema_mode="merge",
                 commit_properties=CommitProperties(app_transactions=[Transaction(query, batch)]),
             )
             if table.version() % _COMPACT_EVERY == 0:
@@ -77,6 +83,7 @@ class DeadLetters:
                 table,
                 pa.concat_tables([rows.filter(pa.array(kept, pa.bool_())), added.cast(SCHEMA)]),
                 mode="overwrite",
+                schema_mode="overwrite",
                 commit_properties=CommitProperties(app_transactions=[Transaction(_RETAKEN, mark)]),
             )
         except (DeltaError, OSError) as problem:
@@ -87,7 +94,7 @@ class DeadLetters:
         try:
             if not DeltaTable.is_deltatable(str(self.path)):
                 return SCHEMA.empty_table()
-            return DeltaTable(str(self.path)).to_pyarrow_table().cast(SCHEMA)
+            return whole(DeltaTable(str(self.path)).to_pyarrow_table())
         except (DeltaError, OSError, pa.ArrowInvalid) as problem:
             what = f"cannot read the dead letters in {self.path}"
             raise refused_by_system(what, problem) or StoreError(
@@ -116,9 +123,18 @@ class DeadLetters:
         return letters.filter(pa.array([letter not in before for letter in _identity(letters)], pa.bool_()))
 
 
+def whole(letters: pa.Table) -> pa.Table:
+    """Letters with all columns; those that they lack are null, as in a table of before they were."""
+    for field in SCHEMA:
+        if field.name not in letters.column_names:
+            letters = letters.append_column(field, pa.nulls(letters.num_rows, field.type))
+    return letters.select(SCHEMA.names).cast(SCHEMA)
+
+
 def _rows(letters: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(letters[name].to_pylist() for name in SCHEMA.names), strict=True))
 
 
 def _identity(letters: pa.Table) -> list[tuple[str, ...]]:
-    return list(zip(*(letters[name].to_pylist() for name in DEAD.names), strict=True))
+    letters = whole(letters)
+    return list(zip(*(letters[name].to_pylist() for name in OWN), strict=True))

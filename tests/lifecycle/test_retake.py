@@ -8,9 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from rollup.core.errors import StoreError
 from rollup.lifecycle.retake import Retake
+from rollup.lifecycle.states import changed_statements
+from rollup.sources.base import DEAD
 from rollup.stores.dead_letters import DeadLetters
 from tests.job.jobs import Job, answers
 from tests.job.model_spark import ModelSpark
@@ -55,12 +58,10 @@ def retaken(job: Job, **chosen: Any) -> list[str]:
     return list(Retake(job.conf, job.conf.program()).run(chosen.get("stream"), chosen.get("reason")))
 
 
-def told(job: Job) -> list[str]:
+def told(job: Job, name: str = "told") -> list[Any]:
     import pyarrow.parquet as pq
 
-    return [
-        k for file in sorted((job.folder / "told").rglob("*.parquet")) for k in pq.read_table(file)["k"].to_pylist()
-    ]
+    return [k for file in sorted((job.folder / name).rglob("*.parquet")) for k in pq.read_table(file)["k"].to_pylist()]
 
 
 def check(job: Job) -> None:
@@ -161,3 +162,81 @@ def test_letters_are_replaced_once_for_a_mark(tmp_path: Path) -> None:
     for _ in range(2):
         letters.replace(gone, kept.slice(0, 0), 7)
         assert sorted(letters.read()["raw"].to_pylist()) == ["x", "y"]
+
+
+CASTS = (
+    STREAM.format("double")
+    + "define stream Big (k string, v double, ts long);\nfrom S[v > 1] select k, v, ts insert into Big;\n"
+    + "@OutOfOrder('correct')\ndefine aggregation A from S select k, sum(v) as s, count() as n group by k aggregate by ts every sec, min;\n"
+    + "@sink(type='file', path='told') define stream Told (k int);\n@sink(type='file', path='big') define stream BigOnes (k int);\n"
+    + "@lang('sql', into='Told') {{ SELECT STREAM {cast}(k AS INTEGER) AS k FROM S }}\n"
+    + "@lang('sql', into='BigOnes') {{ SELECT STREAM {cast}(k AS INTEGER) AS k FROM Big }}\n"
+    + "from S[k == 'x'] select k insert into Third;\n"
+)
+
+
+def test_what_only_a_statement_refuses_stands_where_it_was_read_and_only_that_statement_takes_it_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "in").mkdir()
+    records = [
+        {"k": k, "v": v, "ts": n * 1000} for n, (k, v) in enumerate([("1", 0.5), ("x", 2.5), ("3", 3.5), ("x", 1)])
+    ]
+    file = tmp_path / "in" / "a.json"
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=CASTS.format(cast="CAST"), streams=("S",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    totals = [("1", 0.5, 1), ("3", 3.5, 1), ("x", 3.5, 2)]
+    assert answers(job.conf, "k, s, n", "minutes", "A") == totals
+    letters = [(row["stream"], row["position"], json.loads(row["raw"]), row["at"]) for row in job.letters()]
+    assert sorted(letters, key=str) == [
+        ("Big", f"{file}:1", records[1], 1000),
+        ("S", f"{file}:1", records[1], 1000),
+        ("S", f"{file}:3", records[3], 3000),
+    ]
+    assert len({row["by"] for row in job.letters()}) == 2 and all("'x'" in row["reason"] for row in job.letters())
+    before = job.letters()
+    assert retaken(job) == ["Big: none of 1 records can be used yet", "S: none of 2 records can be used yet"]
+    assert [row["position"] for row in job.letters()] == [row["position"] for row in before]
+    app = next(path for path in tmp_path.iterdir() if path.suffix == ".siddhi")
+    app.write_text(CASTS.format(cast="SAFE_CAST"))
+    assert len(changed_statements(job.conf, job.conf.program(), accept=True)) == 2
+    for _ in range(2):
+        retaken(job)
+        assert not job.letters() and answers(job.conf, "k, s, n", "minutes", "A") == totals
+        assert sorted(told(job, "told"), key=str) == [1, 3, None, None] and sorted(told(job, "big"), key=str) == [
+            3,
+            None,
+        ]
+
+
+def test_letters_of_a_table_from_before_they_said_whose_they_are_are_read_and_go_on(tmp_path: Path) -> None:
+    old = pa.table([["S"], ["why"], ["f:1"], ["{}"], ["q"], [1]], names=[*DEAD.names, "query", "batch"])
+    write_deltalake(
+        str(tmp_path / "DEAD_LETTERS"), old.cast(pa.schema([*DEAD, ("query", pa.string()), ("batch", pa.int64())]))
+    )
+    letters = DeadLetters(tmp_path)
+    assert letters.read().select(["position", "by"]).to_pylist() == [{"position": "f:1", "by": None}]
+    new = pa.table([["S"], ["why"], ["f:2"], ["{}"]], schema=DEAD).append_column("by", pa.array(["sql"]))
+    letters.append(new, "q-statements", 1)
+    assert [row["by"] for row in letters.read().sort_by("position").to_pylist()] == [None, "sql"]
+
+
+def test_a_job_killed_behind_the_commit_of_its_statements_has_their_dead_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"k": "x", "v": 1, "ts": 1}\n{"k": "2", "v": 2, "ts": 2}\n')
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=CASTS.format(cast="CAST"), streams=("S",))
+
+    def point(at: str) -> None:
+        if at == "statements.sink":
+            raise StoreError("killed")
+
+    monkeypatch.setattr("rollup.hosts.statements.delivery.point", point)
+    with pytest.raises(StoreError, match="killed"):
+        job.run(ModelSpark())  # type: ignore[arg-type]
+    monkeypatch.undo()
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert [row["position"] for row in job.letters()] == [f"{tmp_path}/in/a.json:0"]
+    assert told(job, "told") == [2] and answers(job.conf, "n", "minutes", "A") == [(1,), (1,)]

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Self
 
-from confluent_kafka.schema_registry import Schema, SchemaRegistryClient, SchemaReference
+from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegistryClient
 
 from rollup.jars import resolve
 from rollup.java import java

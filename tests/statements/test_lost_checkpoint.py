@@ -26,7 +26,9 @@ def batch(of: JobStatements, stream: str, query: str, number: int, ids: dict[str
         return {other: none(id, -1) for other, id in ids.items() if other not in source}
 
     rows = pa.table({"v": [1.0], "__arrival": pa.array([0], pa.int64()), "__at": pa.array([0], pa.int64())})
-    of.batch(stream, query, number, {stream: [rows]}, {"offsets": {"0": number + 1}}, (), 0, {}, untouched)
+    of.batch(
+        stream, query, number, {stream: [rows]}, {"offsets": {"0": number + 1}}, (), 0, {}, untouched, lambda _: ()
+    )
 
 
 def test_the_first_commit_after_it_has_a_mark_of_every_stream(tmp_path: Path) -> None:

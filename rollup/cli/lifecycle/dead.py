@@ -55,5 +55,6 @@ def _table(rows: list[dict[str, object]]) -> None:
         return
     table = Table("records", "stream", "reason", "the first at", "its text")
     for name, why, count, first in reasons(rows):
+        why = f"{why} (dead for {first['by']} alone)" if first["by"] else why
         table.add_row(f"{count:,}", name, why, str(first["position"]), shown(first["raw"]))
     console().print(table)

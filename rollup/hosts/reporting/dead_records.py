@@ -214,7 +214,7 @@ def _comma(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
 
 
 def reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, int, Mapping[str, Any]]]:
-    """Letters by stream and reason, the most frequent first: stream, reason, how many, and the first of them."""
-    counts = Counter((row["stream"], row["reason"]) for row in rows)
-    first = {(row["stream"], row["reason"]): row for row in reversed(rows)}
-    return [(*key, count, first[key]) for key, count in counts.most_common()]
+    """Letters by stream, reason and for whom they are dead, the most frequent first: stream, reason, how many, and the first of them."""
+    counts = Counter((row["stream"], row["reason"], row["by"]) for row in rows)
+    first = {(row["stream"], row["reason"], row["by"]): row for row in reversed(rows)}
+    return [(stream, reason, count, first[stream, reason, by]) for (stream, reason, by), count in counts.most_common()]

@@ -33,7 +33,7 @@ from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import say_lost, say_zones
 from rollup.hosts.spark.placement import shift
 from rollup.hosts.spark.sharing import Given, Places, batch_of
-from rollup.hosts.spark.statements import JobStatements
+from rollup.hosts.spark.statements import OF_STATEMENTS, JobStatements
 from rollup.hosts.spark.tasks.kept import Kept
 from rollup.hosts.spark.tasks.results import Kind, Result
 from rollup.hosts.spark.tasks.task import TaskSpec, look_again
@@ -108,7 +108,8 @@ class Batches:
 
     def forget(self, query: str, batch: int) -> None:
         """Take back what batches of a query after one have left beside the tables."""
-        self._letters.forget(query, batch)
+        for each in (query, query + OF_STATEMENTS):
+            self._letters.forget(each, batch)
         self._answers.forget(query, batch)
 
     def report(self) -> None:
@@ -193,8 +194,9 @@ class Batches:
                 refused = self._told(batch, results, prepared)
                 advances |= {name: self._pipelines[name].commit(made) for name, made in prepared.items()}
                 answered = self._answers.process(results.forwarded, query, number, self.plans[batch.stream])
-                letters = pa.concat_tables([letters, answered, *refused])
+                letters = pa.concat_tables([letters, answered])
                 self._letters.append(letters, query, number)
+                letters = pa.concat_tables([letters, *refused])
             # The clock of the machine may be set back meanwhile.
             events, ended = results.numbering.events, began + time.monotonic() - clock
             taken = events - results.lost
@@ -248,17 +250,32 @@ class Batches:
         found, stream, query, number = self._statements, batch.stream, batch.query, batch.number
         if found is None or found.done(stream, query, number):
             return ()
-        rows = results.rows
+        given = results
         if taken := found.ahead(stream, query):
             spec = replace(batch.spec, only=(), rows=found.columns(stream), taken=taken)
-            rows = self._tasks.collect(batch.given, spec).rows
+            given = self._tasks.collect(batch.given, spec)
+
+        def look_up(sought: Mapping[str, pa.Table]) -> Sequence[Mapping[str, Any]]:
+            wanted = {name: pack(rows) for name, rows in sought.items()}
+            spec = replace(given.spec, only=(), rows={}, sought=wanted, bases=given.numbering.bases, keep=False)
+            letters = [each for each in self._tasks.results(batch.given, spec) if each.kind is Kind.DEAD]
+            return [row for each in letters for row in each.table().to_pylist()]
 
         def untouched(source: Mapping[str, Any]) -> Mapping[str, Mark]:
             return self._untouched(source, lambda other: bool(found.columns(other)))
 
         return [
             found.batch(
-                stream, query, number, rows, results.held, self.plans[stream], batch.newest, prepared, untouched
+                stream,
+                query,
+                number,
+                given.rows,
+                results.held,
+                self.plans[stream],
+                batch.newest,
+                prepared,
+                untouched,
+                look_up,
             )
         ]
 

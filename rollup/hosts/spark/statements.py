@@ -22,6 +22,7 @@ from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.spark.statement_shards import in_shards
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.outlets import outlets_of
+from rollup.hosts.statements.refusals import LookUp, letters_of
 from rollup.hosts.statements.running import Running
 from rollup.hosts.statements.silence import Silence
 from rollup.plan.app import StreamDef
@@ -35,6 +36,8 @@ from rollup.stores.dead_letters import DeadLetters
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+OF_STATEMENTS, _TIME = "-statements", "time-statements"
+"""Ends the query of letters that statements write of its batches, before their commit; and that of letters of no batch."""
 Rows = Mapping[str, Sequence[pa.Table]]
 
 
@@ -52,7 +55,8 @@ class JobStatements:
         commits = Commits.beside(conf.tables)
         program = in_shards(conf, program, commits.folder, spark, lambda: self.running.number + 1)
         stops = conf.on_error == "stop"
-        aside = None if stops else DeadLetters(conf.tables).append
+        self._letters = DeadLetters(conf.tables)
+        aside = None if stops else self._letters.append
         self.running = Running(program, pipelines, commits, outlets_of(conf, program), aside)
         self.running.flow.stops = stops
         self._program, self._pipelines, self._engine = program, pipelines, engine
@@ -71,8 +75,12 @@ class JobStatements:
         at = self._silence.clock(self.running.live)
         if at is not None:
             began = time.monotonic()
-            self.running.pass_time(self._engine, at)
+            self.running.pass_time(self._engine, at, self._set_aside)
             self._silence.took(time.monotonic() - began)
+
+    def _set_aside(self, refused: Sequence[Refused]) -> None:
+        """What statements refuse of that which time brings others to insert."""
+        self._letters.append(letters_of(refused, self._program), _TIME, self.running.number + 1)
 
     @property
     def silent(self) -> bool:
@@ -108,10 +116,12 @@ class JobStatements:
         newest: int,
         prepared: Mapping[str, Prepared],
         untouched: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+        look_up: LookUp,
     ) -> pa.Table:
-        """One batch of a stream, and what aggregations will close with it; the events that were refused, as dead letters.
+        """One batch of a stream, and what aggregations will close with it; the dead letters of the events that were refused,
+        which are in their table already.
 
-        `untouched` gives the marks of streams of whose queries nothing has come yet.
+        `untouched` gives the marks of streams of whose queries nothing has come yet, `look_up` the records of events.
         """
         running = self.running
         if running.lost(stream, query):
@@ -124,13 +134,11 @@ class JobStatements:
             events += closed_events(self._engine, self._pipelines[name], made, running.told)
         self._silence.heard()
         mark = measured(after(running.source.get(stream), query, number, 0, held, plans), newest)
-        given = running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark})
-        return _letters(given.refused)
+        letters = list[pa.Table]()
 
+        def aside(refused: Sequence[Refused]) -> None:
+            letters.append(letters_of(refused, self._program, stream, look_up))
+            self._letters.append(letters[0], query + OF_STATEMENTS, number)
 
-def _letters(refused: Sequence[Refused]) -> pa.Table:
-    rows = [
-        {"stream": event.stream, "reason": reason, "position": "", "raw": str(event.values)}
-        for event, reason in refused
-    ]
-    return pa.Table.from_pylist(rows, schema=DEAD)
+        running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark}, aside)
+        return letters[0].select(DEAD.names) if letters else DEAD.empty_table()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -26,12 +26,14 @@ from rollup.sinks.base import Held, Sink
 from rollup.statements.committed.commits import FILES, Commits, Saved, changed, fingerprint, homes
 from rollup.statements.committed.passed import Step
 from rollup.statements.compiled import Part
-from rollup.statements.component import Event, Keeping
+from rollup.statements.component import Event, Keeping, Refused
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
 from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
 
 _AT = attrgetter("at")
+Aside = Callable[[Sequence[Refused]], None]
+"""Takes the events that statements have refused."""
 
 
 class Running:
@@ -89,8 +91,17 @@ class Running:
         """The columns that a batch must bring of some streams."""
         return self.flow.statements.needed(streams)
 
-    def advance(self, engine: ColumnEngine, events: Sequence[Event], source: Mapping[str, Any]) -> Given:
+    def advance(
+        self,
+        engine: ColumnEngine,
+        events: Sequence[Event],
+        source: Mapping[str, Any],
+        aside: Aside | None = None,
+        only: str | None = None,
+    ) -> Given:
         """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements.
+
+        `aside` has what was refused before the commit, behind which the batch may never come again; `only`: see `Flow.step`.
 
         What a sink has refused of the batch before goes there first, and while it refuses there is no further commit: the
         rows are in the last one only, and the batch that comes may be one of another stream.
@@ -98,16 +109,22 @@ class Running:
         if not self._delivered:
             self._deliver(engine)
         self._say_ahead(events)
-        passed, events = self._saved.passed.after(events, int(time.time() * 1000))
-        states, given = self.flow.step(self._saved.states, events)
+        passed = self._saved.passed
+        if only is None:
+            passed, events = passed.after(events, int(time.time() * 1000))
+        states, given = self.flow.step(self._saved.states, events, only)
+        if aside is not None and given.refused:
+            aside(given.refused)
         self._went_on(replace(self._saved, states=states, source=source, passed=passed), given, engine)
         return given
 
-    def pass_time(self, engine: ColumnEngine, at: int) -> Given:
+    def pass_time(self, engine: ColumnEngine, at: int, aside: Aside | None = None) -> Given:
         """Time has gone on without an event. Where nothing comes of it, the commit of the next batch has it too."""
         if not self._delivered:
             self._deliver(engine)
         states, given = self.flow.step(self._saved.states, [Step({}, at).event])
+        if aside is not None and given.refused:
+            aside(given.refused)
         told = bool(given.refused) or any(rows.num_rows for rows in given.streams.values())
         saved = replace(self._saved, states=states, passed=self._saved.passed.stepped(at, told))
         if told or any(FILES in state.scalars for state in states.values()):

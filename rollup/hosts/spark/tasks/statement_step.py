@@ -119,7 +119,7 @@ def _packed(events: Sequence[Event]) -> bytes:
 
 
 def _blob(taken: Taken) -> bytes:
-    refused = [[_plain(event), reason] for event, reason in taken.refused]
+    refused = [[_plain(each.event), each.reason] for each in taken.refused]
     return packed([list(map(_plain, taken.events)), refused, taken.beyond])
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from sqlglot import exp
 
-from rollup.aggregation.event_times import AT
+from rollup.aggregation.event_times import AT, letters_of
 from rollup.aggregation.partials import Partials
 from rollup.checkpoint.inputs import Input, held, rest
 from rollup.core.columns import ColumnEngine
@@ -28,7 +28,7 @@ from rollup.core.packing import unpack
 from rollup.core.untyped import pc
 from rollup.hosts.spark.tasks.results import KeptFiles, Kind, Result, kept, of_part
 from rollup.hosts.spark.tasks.shard_step import Split, split
-from rollup.hosts.walk import Walk
+from rollup.hosts.walk import Reached, Walk
 from rollup.plan.aggregation import column
 from rollup.program import PASSED, Declaration
 from rollup.sources.base import DEAD, Part, Source
@@ -64,6 +64,8 @@ class TaskSpec:
     """When the batch was planned."""
     passed: frozenset[str] = frozenset()
     """The places of records that are passed over: a replay takes no event that the job has found too far ahead."""
+    sought: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    """By stream the events that are looked up, and nothing but them: see `rollup.hosts.statements.refusals`."""
     keep: bool = False
     """Whether events that had to be parsed are left in the exchange, for `look_again`."""
 
@@ -148,7 +150,7 @@ def _worker(app: Declaration, threads: int) -> Walk:
 
 def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, str, pa.Table | Split | None]]:
     yield Kind.PART, spec.stream, None
-    if part.dead.num_rows:
+    if part.dead.num_rows and not spec.sought:
         yield Kind.DEAD, spec.stream, part.dead
     if part.looked is not None and part.looked.num_rows and not spec.refold:
         yield Kind.LOOKED, spec.stream, part.looked
@@ -165,7 +167,9 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
             if (partials := worker.partials[name]).aggregation.stream == stream:
                 again = _second_look(spec, worker, partials, part, view)
                 yield Kind.PARTIALS, name, _shared(spec, worker, partials, again)
-        if spec.refold:
+        if stream in spec.sought:
+            yield Kind.DEAD, stream, _looked_up(spec, worker, part, reached)
+        if spec.refold or spec.sought:
             continue
         if stream == spec.stream and (part.dead.num_rows or reached.refused is not None):
             yield Kind.LOST, stream, _lost(part.rows - worker.engine.count(f"SELECT COUNT(*) FROM {view}"))
@@ -207,6 +211,15 @@ def _shared(spec: TaskSpec, worker: Walk, partials: Partials, table: pa.Table) -
     """Partial rows as the step wants them: together, or split for its shards."""
     name = partials.aggregation.name
     return split(worker.engine, partials.aggregation, table, *spec.split[name]) if name in spec.split else table
+
+
+def _looked_up(spec: TaskSpec, worker: Walk, part: Part, reached: Reached) -> pa.Table:
+    """The records of events of a stream and where they stand, as letters."""
+    base, sought = spec.bases.get(part.origin, 0), unpack(spec.sought[reached.stream])
+    sought = sought.set_column(0, "__arrival", pc.subtract(sought["__arrival"], base))
+    names = worker.program.streams[reached.stream].attributes
+    found = letters_of(worker.engine, reached.view, sought, names)
+    return _letters(worker.engine, part, reached.stream, found, worker.program.scale(spec.stream))
 
 
 def _letters(engine: ColumnEngine, part: Part, stream: str, refused: pa.Table, scale: int) -> pa.Table:
