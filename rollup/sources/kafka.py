@@ -33,7 +33,8 @@ from rollup.sources.content.presence import HAS, check_names, expected, json_loo
 from rollup.sources.content.records import check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
-from rollup.sources.topics.values import REGISTRY, Unread, Values, texts, values_of
+from rollup.sources.topics.value_kinds import REGISTRY, values_of
+from rollup.sources.topics.values import Unread, Values, texts
 from rollup.sources.topics.ways import READ, TASKS, way
 
 if TYPE_CHECKING:

@@ -7,18 +7,14 @@ removed or widened while a job runs is one that its stream may have or not, as i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
 from rollup.sources.content.records import NO_VALUE
-
-REGISTRY, SETTINGS, SCHEMA_FILE = "registry", "registry_settings", "schema_file"
-"""The options that say what values are; without one of them they are JSON."""
 
 
 @dataclass(frozen=True)
@@ -52,30 +48,6 @@ class Json:
     def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
         """See `Values`."""
         return [Group(pa.array(range(len(values)), pa.int64()), values)], []
-
-
-def values_of(stream: str, options: Mapping[str, Any]) -> Values:
-    """How the values of a topic are read. Raises ConfigError."""
-    given = [name for name in (REGISTRY, SCHEMA_FILE) if name in options]
-    if len(given) > 1:
-        raise ConfigError(
-            f"[sources.{stream}] has `{REGISTRY}` and `{SCHEMA_FILE}`", hint="one of them says what values are"
-        )
-    if SETTINGS in options and REGISTRY not in options:
-        raise ConfigError(
-            f"[sources.{stream}] has `{SETTINGS}` and no `{REGISTRY}`", hint="they are those of its client"
-        )
-    if not given:
-        return Json()
-    try:
-        from rollup.sources.topics import avro, registry
-    except ModuleNotFoundError as problem:
-        raise ConfigError(
-            f"[sources.{stream}] `{given[0]}` needs the package {problem.name}", hint="`pip install 'rollup[avro]'`"
-        ) from None
-    if SCHEMA_FILE in options:
-        return avro.Alone(stream, str(options[SCHEMA_FILE]))
-    return registry.Registered(stream, str(options[REGISTRY]), options.get(SETTINGS, {}))
 
 
 def texts(values: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
