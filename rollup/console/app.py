@@ -286,7 +286,7 @@ class Console:
     async def _names(self, request: Request) -> Response:
         found = self.asker.program.aggregations
         return JSONResponse({name: {"levels": [level.plural for level in each.levels], "keys": list(keys_shown(each)),
-                                    "columns": {o.name: o.type.value for o in each.outputs}, "zone": each.zone}
+                                    "columns": {o.name: o.type for o in each.outputs}, "zone": each.zone}
                              for name, each in found.items()})  # fmt: skip
 
     async def _status(self, request: Request) -> Response:

@@ -165,7 +165,7 @@ def _is(key: str, kind: Type, text: str) -> str:
         if kind is Type.BOOL:
             return equals(key, {"true": True, "false": False}[text.lower()])
     except (ValueError, KeyError):
-        raise QueryError(f"{text!r} is no value of {key}, which is {kind.value}") from None
+        raise QueryError(f"{text!r} is no value of {key}, which is {kind}") from None
     return equals(key, text)
 
 
