@@ -62,12 +62,8 @@ CHAINS = {
     "insert into V select symbol from S; create table K(k string primary key); "
     "on V as v merge K where K.k = v.symbol when not matched then insert select v.symbol as k": "the statement Merge",
     "insert into V select symbol from S; select a.symbol as x from pattern [every a=V -> b=S]": "over what is inserted",
-    "insert into V select * from S; update istream S set price = 1": "a double that is set to int",
-    "update istream S set volume = volume + 1": "arithmetic of whole numbers, which may leave their type",
-    "update istream S set price = (select max(price) from R#length(2))": "look-ups in a change of events",
-    "context C update istream S set price = 1.0": "a change of events in a context",
-    "update istream S set price = 1.0; context C select * from S": "a context that hears it",
-    "update istream S set price = 1.0; select window(price).union({1.0}) as p from S#length(2)": "the operator union",
+    "insert into V select * from S; update istream S set price = 1.0": "a change of events",
+    "update istream S set price = 1.0; context C select * from S": "a change of events",
 }
 
 

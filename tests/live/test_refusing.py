@@ -103,7 +103,6 @@ def test_an_event_is_refused_for_the_time_that_it_was_changed_to() -> None:
             engine.send("S", events.slice(5))
         engine.send("S", events.slice(8))
     assert engines[0].heard() == engines[1].heard()
-    assert {each.executor for each in engines[0].plan()} == {"columns"}
 
 
 def test_what_is_inserted_into_a_window_by_a_time_comes_event_by_event() -> None:

@@ -15,13 +15,10 @@ import pyarrow as pa
 
 from rollup.core.errors import PlanError
 from rollup.core.untyped import pc
-from rollup.engine import enumerations
 from rollup.engine import operators as op
-from rollup.engine.columns.enumerated import arranged, asked, enumerated
 from rollup.engine.columns.groups import spans
 from rollup.engine.columns.numbering import as_double
 from rollup.engine.compiling import compiled
-from rollup.engine.enumerations import Arranging, Enumerating, Ranking
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
@@ -66,13 +63,6 @@ def evaluate(expr: Expr, columns: Columns, rows: int) -> pa.Array:
             return _case(expr, columns, rows)
         case Call(op=op.ROW, args=args, type=DataType(row=RowType(fields=names))):
             return pa.StructArray.from_arrays([evaluate(arg, columns, rows) for arg in args], list(names))
-        case Call(op=Arranging() | Enumerating(walk=enumerations.KEPT)):
-            return plain(arranged(expr, columns, evaluate))
-        case Call(op=Ranking()):
-            return plain(asked(expr, columns, evaluate))
-        case Call(op=Enumerating()):
-            found = plain(enumerated(expr, columns, evaluate))
-            return _narrowed(found) if expr.type.kind is Kind.INT else found
         case Call(op=Operator(field=int(place)), args=(row,)):
             return plain(pc.struct_field(evaluate(row, columns, rows), [place]))
         case Call():

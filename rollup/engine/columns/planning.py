@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from rollup.core.descriptions import descendants
-from rollup.engine.columns.cores.asked_of_each import asking_in_context
 from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
-from rollup.engine.columns.cores.beside import beside
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
-from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin, over_join
-from rollup.engine.columns.cores.leveled import Leveled, leveled
+from rollup.engine.columns.cores.folded_joins import over_join
+from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
-from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates
-from rollup.engine.columns.cores.recalling import Recalling, recalling, tallying
-from rollup.engine.columns.cores.rewriting import of_sizes
-from rollup.engine.columns.cores.sized import sized
+from rollup.engine.columns.cores.recalling import recalling
 from rollup.engine.columns.finishing import against_finishing, as_read
-from rollup.engine.columns.rates.delayed import Delayed
-from rollup.engine.columns.rates.rating import after_of, rated, rated_join
+from rollup.engine.columns.rates.rating import rated, rated_join
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
@@ -45,14 +37,14 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     ordered = bool(plan.finish.descending)
     plan = as_read(plan, reads)
     if plan.rate != Rate() and not plan.rate.limited:
-        return _delayed(plan, reads, context)
+        return "output after something"
     reason = general(plan) or _unread(plan, reads, context)
     if reason is not None:
         return reason
     if _hears_leaving(plan):
         return "the remove stream"
     if plan.own_inputs:
-        return asking(plan, reads) if context is None else asking_in_context(plan, context, reads)
+        return asking(plan, reads) if context is None else "a sub-query in a context"
     if context is not None:
         return in_context(plan, context, reads)
     if plan.join is not None or len(plan.inputs) != 1:
@@ -64,15 +56,10 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     ((_, stream),) = reads.items()
     if plan.lookups:
         return recalling(plan, stream, ordered, rated)
-    if (counting := tallying(plan, stream, ordered, rated)) is not None:
-        return counting
     if plan.rate.limited:
         return rated(plan, stream, ordered)
     if len(plan.levels) > 1:
-        return beside(plan, stream)
-    total = of_sizes(plan)
-    if total is not None:
-        return sized(total, plan.emitted, stream)
+        return "aggregates with keys of their own"
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
 
 
@@ -85,21 +72,6 @@ def _unending(plan: Select) -> str | None:
 def _joining(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Core | str:
     """The core of a join, or the first reason against it."""
     return rated_join(plan, reads, ordered) if plan.rate.limited else over_join(plan, reads)
-
-
-def _delayed(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> Core | str:
-    """The core of a statement that shows nothing before something is over, or the first reason against it."""
-    after = after_of(plan.rate)
-    if isinstance(after, str):
-        return after
-    if _hears_leaving(plan):
-        return "the remove stream"
-    core = core_of(replace(plan, rate=Rate(), emitted="new" if plan.emitted == "new" else "both"), reads, context)
-    if isinstance(core, str):
-        return core
-    if isinstance(core, FoldedJoin) or not isinstance(core, FilterProject | Folded | Leveled | Recalling):
-        return "output after, over several streams or in a context"
-    return Delayed(core, after, plan.emitted)
 
 
 def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> str | None:

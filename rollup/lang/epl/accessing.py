@@ -10,7 +10,6 @@ from itertools import islice
 from typing import Any
 
 from rollup.engine.aggregates.declaration import Aggregate
-from rollup.engine.enumerations import Arranging
 from rollup.engine.operators import Operator
 from rollup.engine.types import DataType, Kind
 from rollup.lang.epl.ranks import Ranks, in_order
@@ -21,7 +20,7 @@ IDENTITY = Operator(
 """The identity of a row, or of a combination of rows."""
 KEY = Operator("key", lambda *values: values, False)
 """Several values as one."""
-OF_RANKS = Arranging("rows in order", lambda ranks: ranks.all(), way="all")
+OF_RANKS = Operator("rows in order", lambda ranks: ranks.all())
 """The rows of `Ranks`, which go on changing, as they are now."""
 
 

@@ -1,11 +1,6 @@
 """Statements in contexts."""
 
 STATEMENTS = {
-    "asking each": "context C select price, context.id as i, (select avg(price) from S#length(3)) as a from S(volume >= 0) "
-    "where price > (select min(price) from S#time(20 msec))",
-    "asking of each": "context J select symbol, context.key1 as k, (select sum(price) from R#length(2)) as a "
-    "from S where (select count(*) from R(volume > 0)#time(20 msec)) < 3 or volume > 1",
-    "asking categories": "context G select context.label as l, (select sum(volume) from S where price > 3) as n from S",
     "pairs of each": "context J select irstream s.symbol as s, s.volume as v, r.price as p, context.id as i "
     "from S#length(2) as s, R#time(20 msec) as r where s.volume = r.volume",
     "latest of each": "context J select irstream s.volume as v, r.price as p, context.key1 as k "
@@ -92,9 +87,6 @@ STATEMENTS = {
     "left of each into U": "context C insert rstream into U select symbol, price as a from S#length(2)",
     "ever of each": "context C select maxever(price) as m, firstever(volume) as v from S",
     "texts of each": "context C select irstream maxby(price).volume as v, last(symbol) as s from S#length(2)",
-    "whole rows of each": "context C select window(*).take(2) as w, minby(volume, price desc) as m from S#length(3)",
-    "sought in each": "context C select irstream sorted(price, volume desc) as l, sorted(price).floorKey(price) as k from S#length(2)",
-    "elements of each": "context C select window(*).allOf(x => x.price > 20) as e, window(price).sumOf() as s from S#length(2)",
     "median of each": "context C select median(price) as m, last(price) as l, count(distinct volume) as n from S#length(3)",
     "in turn": "context Y select sum(price) as s, count(*) as n, context.id as i from S output snapshot when terminated",
     "groups in turn": "context Y select symbol, sum(price) as s from S(volume > 0) group by symbol output snapshot when terminated",

@@ -6,8 +6,6 @@ STATEMENTS = {
     "asking beside": "select symbol, (select sum(price) from R#length(4) as r where r.symbol = s.symbol and r.volume < s.volume) as r, "
     "price - (select t.price from S(volume > 1)#time(20 msec) as t where t.symbol = s.symbol) as d from S as s "
     "where not exists (select * from R#lastevent as r where r.price > s.price)",
-    "asking all groups": "select symbol from S where price > all (select avg(price) from S(volume < 3)#length(3) group by symbol) "
-    "or volume < any (select sum(volume) from R#time(20 msec) group by symbol, volume having count(*) < 3)",
     "asking all": "select symbol from S where price > all (select price from S(volume < 3)#length(3)) "
     "or price < any (select price from R#time(20 msec))",
     "asking for one": "select symbol, (select price from R#lastevent) as p, "
@@ -16,10 +14,6 @@ STATEMENTS = {
     "symbol not in (select symbol from S(price > 20)#unique(volume)) as t from S as s",
     "asking whether": "select symbol from S as s where exists (select * from R#length(3) as w where w.volume = s.volume) "
     "or not exists (select * from S(volume > 2)#time(30 msec) as w where w.symbol = s.symbol and w.price > 20)",
-    "previous and a mean": "select symbol, price - prev(2, price) as d, avg(price) as m, prior(4, volume) as v from S(volume > 0)#length(4)",
-    "asking all that came": "select symbol, volume in (select volume from R(price > 20)#keepall) as v, "
-    "exists (select * from S(volume > 2)#keepall as w where w.symbol = s.symbol) as e from S as s "
-    "where symbol not in (select symbol from R#keepall where volume < 0)",
     "earlier": "select symbol, price - prior(1, price) as d from S(volume > 0) where price > prior(3, price)",
     "previous": "select symbol, price - prev(1, price) as d, prev(2, symbol) as s, prior(4, volume) as v from S#length(3)",
     "previous in time": "select prev(2, price) as p, prior(1, symbol) as s from S#time(20 msec) where prev(1, volume) > 0",
@@ -47,7 +41,6 @@ STATEMENTS = {
     "batch earlier": "select symbol, prior(1, price) as p, sum(prior(2, volume)) as s from S#length_batch(3) group by symbol",
     "time batch earlier": "select irstream symbol, prior(1, price) as p from S#time_batch(20 msec)",
     "earlier ever": "select symbol, sum(prior(1, volume)) as s, prior(3, price) as p from S group by symbol",
-    "earlier after": "select symbol, prev(1, price) as p, prior(3, volume) as v from S#time(25 msec) output after 20 msec",
     "clock earlier": "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
     "carried earlier": "select irstream symbol, prior(1, price) as p from S(volume is not null)#ext_timed(volume, 2 msec)",
     "carried batch earlier": "select symbol, sum(prior(2, price)) as s from S(volume is not null)#ext_timed_batch(volume, 2 msec) "

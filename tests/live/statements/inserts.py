@@ -17,10 +17,6 @@ STATEMENTS = {
     "pairs left into U": "insert rstream into U select s.symbol as symbol, t.price as a from S#length(3) as s, S#unique(symbol) as t "
     "where s.volume = t.volume",
     "nothing left into U": "insert rstream into U select symbol, price as a from S(price > 20)",
-    "left after into U": "insert rstream into U select symbol, prior(1, price) as a from S#length(2) output after 3 events",
-    "S changed": "update istream S set price = price * 2, volume = null where symbol != 'b' and price < volume",
-    "T changed": "update istream T as t set p = t.p / 2, symbol = 'a' where v > 1",
-    "T changed first": "@Priority(2) update istream T set v = cast(p, int), p = v / 1.5",
     "average into U": "insert into U select symbol, avg(price) as a from S#time(20 msec) group by symbol",
     "last into U": "insert into U select symbol, sum(price) as a from S(volume > 0) group by symbol output last every 15 msec",
     "gone into U": "insert rstream into U select symbol, price as a from S#time(10 msec)",
@@ -32,15 +28,12 @@ STATEMENTS = {
     "S into U": "insert into U select symbol, price as a from S(volume = 3)",
     "found": "insert into U select a.symbol as symbol, b.price as a from pattern [every a=S(price>50) -> "
     "b=S(symbol=a.symbol, price<40) where timer:within(30 msec)]",
-    "after into T": "insert into T select symbol, price as p, volume as v from S output after 3 events",
     "batch into T": "insert into T select symbol, price as p, volume as v from S#length_batch(2)",
     "three into T": "insert into T select symbol, price as p, volume as v from S output every 3 events",
     "best into T": "insert into T select symbol, price as p, volume as v from S#length_batch(3) order by price desc limit 2",
     "texts into T": "insert into T select max(symbol) as symbol, maxby(price).price as p, maxby(price).volume as v from S#length(3)",
-    "elements into U": "insert into U select symbol, window(price).average() as a from S#length(2)",
     "keys into T": "insert into T select symbol, price as p, volume as v from S#unique(symbol)",
     "first into T": "insert into T select symbol, price as p, volume as v from S#firstlength(5)",
     "batch of each into T": "insert into T select symbol, price as p, volume as v from S#groupwin(symbol)#length_batch(2)",
     "living into T": "insert into T select symbol, price as p, volume as v from S#time_order(current_timestamp, 10 msec)",
-    "size into U": "insert into U select 'n' as symbol, size * 1.0 as a from S#length(5)#size",
 }

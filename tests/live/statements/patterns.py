@@ -21,7 +21,6 @@ STATEMENTS = {
     "matches of a batch": "select a.symbol as k, sum(b.price) as s from pattern [every a=R -> b=S(symbol=a.symbol)]#length_batch(3) "
     "group by a.symbol",
     "matches by time": "select a.price as p, b.volume as v from pattern [every a=S -> b=S(symbol=a.symbol)]#time_batch(15 msec)",
-    "each or each": "select a.price as p, b.volume as v from pattern [every (a=S(price > 50) or b=R(volume > 1) or S(symbol = 'a'))]",
     "either match": "select * from pattern [every (a=S or b=S(volume > 1))]",
     "tries": "select a.price as p, b.price as q, c.volume as v from pattern [every (a=S(price>20) -> (b=S(symbol=a.symbol) or "
     "c=R(volume=a.volume)) where timer:within(30 msec))]",

@@ -40,12 +40,6 @@ STATEMENTS = {
     "totals": "select irstream sum(price) as s, max(price) as m, count(*) as n from S#time(25 msec) having count(*) != 2 "
     "output every 20 msec",
     "last total": "select irstream sum(price) as s from S#length(4) having count(*) > 1 output last every 20 msec",
-    "rows there of length": "select symbol, price from S#length(4) where volume > 0 output snapshot every 15 msec order by price desc",
-    "rows there of time": "select symbol, price from S#time(40 msec) output snapshot every 15 msec",
-    "rows there of each": "select irstream * from S(price > 5)#unique(symbol) having volume is not null output snapshot every 12 msec",
-    "first rows there": "select symbol, volume from S#firstunique(symbol, volume) output snapshot every 20 msec",
-    "rows there at": "select volume from S#firstlength(5) output snapshot at (*, *, *, *, *, */2)",
-    "rows there of accum": "select price from S#time_accum(20 msec) where price > 10 output snapshot every 15 msec",
     "total there": "select sum(price) as s from S#time(40 msec) having count(*) != 2 output snapshot every 15 msec",
     "groups every 3": "select irstream symbol, min(price) as s from S#length(4) group by symbol output every 3 events",
     "last of groups": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol having count(*) < 3 "
@@ -54,36 +48,9 @@ STATEMENTS = {
     "having count(*) > 1 output all every 25 msec",
     "groups there": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output snapshot every 20 msec",
     "groups ever": "select symbol, count(*) as n from S group by symbol output snapshot every 4 events",
-    "rows after": "select symbol, price from S(price > 3) output after 4 events every 3 events",
-    "rows after some time": "select irstream symbol, price from S#length(3) output after 20 msec all every 15 msec",
-    "last after": "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output after 4 events "
-    "last every 20 msec",
-    "each after": "select symbol, price, max(price) as m from S#time(30 msec) output after 30 msec every 2 events",
-    "total after": "select irstream sum(price) as s from S#length(3) output after 20 msec last every 20 msec",
-    "there after": "select symbol, avg(price) as s from S#time(50 msec) group by symbol output after 3 events snapshot every 20 msec",
-    "after 3": "select symbol, price * 2 as x from S(price > 3) output after 3 events",
-    "after some time": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output after 40 msec",
-    "groups after": "select irstream symbol, sum(price) as s from S#length(3) group by symbol having count(*) < 3 "
-    "output after 4 events",
-    "leaving after": "select rstream symbol, price from S#time(25 msec) output after 3 events",
-    "numbers after": "select average as a from S(price < 50)#length(2)#uni(price) output after 2 events",
-    "each of those after": "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 5 events",
-    "batch after": "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
-    "levels after": "select irstream symbol, volume, sum(price) as s from S#time(25 msec) group by rollup(symbol, volume) "
-    "output after 8 events",
-    "when three": "select symbol, price from S(price > 20) output when count_insert >= 3",
-    "last when": "select irstream symbol, sum(price) as s from S#time(30 msec) group by symbol output last when count_remove > 1",
-    "all when": "select symbol, sum(price) as s from S#length(4) group by symbol output all when count_insert_total > 3 "
-    "and count_insert > 1",
-    "total when": "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 "
-    "output last when count_insert > 2 or count_remove = 1",
-    "each when": "select symbol, price, max(price) as m from S#length(3) group by symbol output when count_insert = 2",
-    "when two have left": "select symbol, sum(price) as s from S#length(3) group by symbol output when count_remove > 1",
-    "later": "select symbol, sum(price) as s from S#length(3) group by symbol output last when last_output_timestamp < 30",
     "rows at": "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
     "last at": "select irstream symbol, sum(price) as s from S#time(700 msec) group by symbol output last at (*, *, *, *, *, *)",
     "all at": "select symbol, sum(price) as s from S#length(4) group by symbol output all at (*, *, *, *, *, [0, 1, 4])",
-    "total at": "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, *)",
     "batches at": "select irstream symbol, price from S#time_batch(20 msec) output at (*, *, *, *, *, *)",
     "groups at": "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, *)",
     "some of each": "select sum(volume) as s from S(price > 1)#groupwin(volume)#length(3) output last every 20 msec",
@@ -130,11 +97,6 @@ STATEMENTS = {
     "total of texts": "select min(symbol) as m, first(*).price as p from S#time(30 msec) output snapshot every 15 msec",
     "lists in rows": "select price, window(volume) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
     "lists in outputs": "select window(symbol) as w from S#length(3) output snapshot every 15 msec",
-    "elements of groups": "select symbol, window(*).countOf(x => x.volume > 1) as n, window(*).anyOf(x => x.symbol = 'a') as a "
-    "from S#time(25 msec) where price > 3 group by symbol output last every 20 msec",
-    "elements of a total": "select window(*).average(x => x.volume) as a from S#time(30 msec) output snapshot every 15 msec",
-    "whole rows of groups": "select symbol, last(*) as l, window(*).orderBy(x => x.price) as w from S#length(3) group by symbol "
-    "output all every 15 msec",
     "places in time": "select irstream nth(price, 1) as p, last(price) as l from S#time(25 msec) output last every 3 events",
     "distances": "select symbol, avedev(price) as a, stddev(price) as d from S#length(5) group by symbol "
     "output last every 20 msec",
@@ -175,13 +137,5 @@ STATEMENTS = {
     "living last": "select symbol, sum(price) as s from S(volume > 0)#timetolive(volume * 10 + current_timestamp) group by symbol "
     "output last every 15 msec",
     "living every 3": "select rstream symbol, price from S#time_order(current_timestamp, 10 msec) output every 3 events",
-    "lately": "select rate(20 msec) as r, rate(50 msec) as q, volume from S(price > 3)#time(30 msec)",
-    "lately of each": "select symbol, rate(30 msec) as r, count(*) as n from S where volume > 0 group by symbol",
-    "lately at last": "select rate(20 msec) as r from S#length(3) output last every 15 msec",
-    "lately and all": "select irstream rate(20 msec) as r, sum(price) as s from S#time(25 msec) output all every 3 events",
-    "lately of each at outputs": "select symbol, volume, rate(20 msec) as r from S group by symbol, volume "
-    "output snapshot every 20 msec",
-    "lately first": "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 15 msec",
-    "sizes after": "select * from S#time(15 msec)#size(volume) output after 3 events",
     "first of newest": "select symbol, sum(price) as s from S#unique(volume) group by symbol output first every 2 events",
 }

@@ -28,9 +28,6 @@ STATEMENTS = {
     "staying": "select irstream symbol, volume from S#keepall where price > 1",
     "staying by groups": "select symbol, price, max(price) as m, min(volume) as v from S#keepall group by symbol",
     "most of what stays": "select symbol, max(price) as m, min(volume) as v from S#keepall group by symbol",
-    "beside": "select irstream symbol, sum(price, group_by: symbol) as s, count(*, group_by: volume) as n from S#length(4)",
-    "beside in time": "select symbol, avg(price, group_by: ()) as a, sum(volume, group_by: symbol) as s from S#time(30 msec) "
-    "having count(*, group_by: symbol) > 1",
     "numbers": "select irstream datapoints as n, average as a, stddev as d from S#length(4)#uni(price) where datapoints > 2",
     "line": "select slope as p, YIntercept as s from S#time(30 msec)#linest(price, volume)",
     "only some": "select symbol, sum(price, filter: volume > 1) as s, min(price, filter: volume < 3) as m, "
@@ -98,26 +95,13 @@ STATEMENTS = {
     "texts of batches": "select last(symbol) as l, maxby(price).price as p, min(symbol) as m from S#time_batch(20 msec)",
     "texts of levels": "select symbol, volume, max(symbol) as m, maxby(price).volume as v from S#length(3) "
     "group by rollup(symbol, volume)",
-    "texts beside": "select symbol, minby(price, group_by: volume).symbol as m, max(symbol, group_by: ()) as s from S#length(4)",
     "texts of keys": "select symbol, last(symbol) as l, maxby(price).volume as v from S#groupwin(symbol)#length(2) group by symbol",
     "lists": "select irstream window(price) as w, window(symbol) as s from S#length(3)",
     "lists of groups": "select symbol, window(volume) as w, sum(price) as s from S(price > 3)#length(4) group by symbol",
     "lists of batches": "select window(price) as w from S#time_batch(20 msec)",
-    "elements": "select irstream window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(volume).max() as m from S#length(3)",
     "whole rows": "select irstream window(*) as w, maxby(price) as m, first(*) as f, nth(*, 1) as n from S#length(3)",
     "whole rows of levels": "select symbol, first(*) as f, maxby(price) as m from S#time(20 msec) group by rollup(symbol, volume)",
     "whole events": "select irstream s as r, new {p = s.price, a = s.symbol} as n from S#length(2) as s",
-    "made of lists": "select window(*).where(x => x.price > 20).orderBy(x => x.volume).take(2).selectFrom(x => x.symbol) as a, "
-    "window(*).orderByDesc(x => x.symbol) as b, window(*).takeLast(2).reverse() as c, window(*).distinctOf(x => x.price) as d, "
-    "window(*).takeWhile(x => x.price > 1).countOf() as e, window(volume).takeWhileLast(x => x > 1) as f, window(*).distinctOf() as g, "
-    "window(price).arrayOf() as h, window(*).selectFrom(x => new {p = x.price}).where(x => x.p > 20) as i from S#length(4)",
-    "found in lists": "select window(*).firstOf(x => x.price > 20) as a, window(*).lastOf().symbol as b, window(*).minBy(x => x.symbol) as c, "
-    "window(*).maxBy(x => x.price).volume as d, window(price).firstOf() as e, window(*).firstOf(x => x.price > 50) is null as f "
-    "from S#time(20 msec)",
-    "sought in order": "select symbol, sorted(price) as l, sorted(price).lowerKey(45.0) as a, sorted(price).floorEvents(price) as b, "
-    "sorted(price desc).ceilingEvent(45.0) as c, sorted(volume).higherEvent(1).symbol as d, sorted(volume).getEvents(2) as e, "
-    "sorted(volume).eventsBetween(1, true, 3, false) as f, sorted(volume).countKeys() as g, sorted(symbol).containsKey('b') as h, "
-    "sorted(price).lastEvents().countOf() as i, sorted(price).where(x => x.volume > 1) as j from S#length(4) group by symbol",
     "rows by a filter": "select irstream first(*, filter: volume > 1) as f, last(symbol, filter: price > 20) as l, "
     "nth(symbol, 1, filter: volume > 0) as n, maxby(price, filter: volume > 1) as m, first(price) as p from S#length(4)",
     "places": "select symbol, nth(price, 1) as p, nth(volume, 0, filter: price > 20) as v from S#length(4) group by symbol",
@@ -196,7 +180,5 @@ STATEMENTS = {
     "living total": "select irstream sum(price) as s, count(*) as n from S#time_order(current_timestamp, 20 msec)",
     "living levels": "select symbol, volume, sum(price) as s from S(volume > 0)#timetolive(current_timestamp + volume * 10) "
     "group by rollup(symbol, volume)",
-    "size": "select irstream size from S#time(20 msec)#size",
-    "size and newest": "select irstream size, volume, price from S(volume > 0)#length(4)#size(volume, price) where size > 1",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }

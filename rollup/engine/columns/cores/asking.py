@@ -5,7 +5,7 @@ An event sees what the windows hold when it comes, itself among it. Sub-queries 
 rows are their answers one after the other, or changes of groups, of which a comparison with all or any of them is made; an
 event's answer is the last one that came by then.
 
-State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one, and of groups `there`.
+State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one.
 """
 
 from __future__ import annotations
@@ -17,27 +17,22 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.aggregates.known import COUNT
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.correlated import correlated
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded, folded
-from rollup.engine.columns.cores.of_groups import ANSWERS, OfGroups
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
-from rollup.engine.columns.cores.remembered import remembered
 from rollup.engine.columns.cores.rewriting import calls_of, of_one_event
 from rollup.engine.columns.cores.sought import sought
-from rollup.engine.columns.evaluate import carried, evaluate, field
+from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import All, Ask, Call, Case, Const, Expr, Field, Slot, children, inside, walk
-from rollup.engine.folding import AggregateCall
-from rollup.engine.operators import GREATER, NOT, Operator
+from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, inside, walk
+from rollup.engine.operators import NOT, Operator
 from rollup.engine.quantifiers import AMONG, Quantifier
 from rollup.engine.rows.plans import Select, StreamInput, Subquery
 from rollup.engine.rows.running import stands_alone
 from rollup.engine.rows.selects.grouping import Level
-from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
@@ -52,40 +47,24 @@ _WINDOWS = Length | Time | KeepAll | Unique | Sorted
 
 @dataclass(frozen=True)
 class Asked:
-    """A sub-query with aggregates: its core, the type of its stream; and what is asked of groups, if there are any."""
+    """A sub-query with aggregates: its core, and the type of its stream."""
 
     core: Folded
     type: RowType
-    of_groups: OfGroups | None = None
 
     @property
     def width(self) -> int:
         """How many answers there are."""
-        return ANSWERS if self.of_groups is not None else len(self.core.projection.columns)
+        return len(self.core.projection.columns)
 
     def start(self, now: int) -> State:
         """An empty window."""
-        if self.of_groups is not None:
-            return self.holding_groups(self.core.start(now), [])
         return self.holding(self.core.start(now), self.answers())
 
-    def holding(self, inner: State, answers: Sequence[pa.Array], there: pa.Table | None = None) -> State:
-        """The state, from that of the core and the last answers; and the groups that there are."""
-        groups = {} if there is None else {"there": there}
-        return State({**inner.tables, "answer": answers_in(answers), **groups}, inner.scalars)
-
-    def holding_groups(self, inner: State, there: Sequence[Sequence[Any]]) -> State:
-        """The same of groups, from the keys and the value of each."""
-        assert self.of_groups is not None
-        kinds = [each.type for each in self.core.keys]
-        kinds.append(answer_type(self.core.projection.columns[len(kinds)].type))
-        columns = [field([each[place] for each in there], kind) for place, kind in enumerate(kinds)]
-        answers, table = self.of_groups.step(
-            answers_in([column[:0] for column in columns]), [*columns, pa.array([True] * len(there), pa.bool_())]
-        )
-        nothing = [pa.array([0], pa.int64())] * (ANSWERS - 1)
-        last = [each[len(each) - 1 :] for each in answers] if len(there) else [*nothing, pa.nulls(1, answers[-1].type)]
-        return self.holding(inner, last, table)
+    @staticmethod
+    def holding(inner: State, answers: Sequence[pa.Array]) -> State:
+        """The state, from that of the core and the last answers."""
+        return State({**inner.tables, "answer": answers_in(answers)}, inner.scalars)
 
     def answers(self, slots: list[Any] | None = None) -> list[pa.Array]:
         """The answers of a group, by default of an empty one, as columns of one row."""
@@ -95,12 +74,9 @@ class Asked:
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answers for each."""
         inner, output, since = heard(self.core, self.type, state, batch)
-        found, there = list(output.columns), state.tables.get("there")
-        if self.of_groups is not None and there is not None:
-            found, there = self.of_groups.step(there, found)
-        pairs = zip(state.tables["answer"].columns, found, strict=True)
+        pairs = zip(state.tables["answer"].columns, output.columns, strict=True)
         answers = [pa.concat_arrays([*known.chunks, new]) for known, new in pairs]
-        after = self.holding(inner, [each.slice(len(each) - 1) for each in answers], there)
+        after = self.holding(inner, [each.slice(len(each) - 1) for each in answers])
         come = np.searchsorted(since, np.arange(batch.rows), "right")  # so many answers, by each event
         seen = pa.array(come)
         return after, [each.take(seen) for each in answers] if asking else []
@@ -203,8 +179,6 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
     stream = reads[input.filter.stream]
     if lookup.calls and lookup.mode == "value" and stands_alone(lookup, input, 1):
         return _aggregated(lookup, input, stream, at)
-    if lookup.mode == "exists" and not isinstance(seen := remembered(lookup, input, stream, None), str):
-        return seen, Field(0, at, BOOL)
     if lookup.mode != "list":
         found = sought(lookup, input, stream, None)
         found = correlated(lookup, input, stream) if isinstance(found, str) else found
@@ -216,8 +190,7 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
         case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
             return _quantified(lookup, input, stream, op, value, at)
         case Call(op=op, args=(value, _)) if (member := _membership(op)) is not None:
-            found, answer = remembered(lookup, input, stream, value), Field(0, at, BOOL)
-            found = sought(lookup, input, stream, value) if isinstance(found, str) else found
+            found, answer = sought(lookup, input, stream, value), Field(0, at, BOOL)
             return found if isinstance(found, str) else (found, answer if member else Call(NOT, (answer,), BOOL))
         case _:
             return "a list of values that is not asked whether a value is in it, or compares with all or any of it"
@@ -251,9 +224,6 @@ def _quantified(
 ) -> tuple[Asked, Expr] | str:
     """A comparison with all or any of the values of a window: with what its aggregates say of them."""
     calls, answer = compared(op, value, lookup.columns[0], at)
-    if lookup.calls and lookup.keys:
-        found = _grouped(lookup, input, stream, op)
-        return found if isinstance(found, str) else (found, answer)
     if lookup.calls or lookup.keys or lookup.having is not None:
         return "aggregates of a sub-query in a comparison with all or any"
     columns = tuple(Slot(place, call.type) for place, call in enumerate(calls))
@@ -271,31 +241,6 @@ def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) 
     core = folded(replace(inner, where=where_of(lookup)), len(stream.fields))
     kind = answer_type(lookup.columns[0].type)
     return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, kind))
-
-
-def _grouped(lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifier) -> Asked | str:
-    """A sub-query of groups with whose values something is compared: each change of a group shows its keys, its value, and whether
-    there is the group, be it one that `having` lets be.
-    """
-    if (reason := unaggregated(lookup, input)) is not None:
-        return reason
-    keys, rows = len(lookup.keys), len(lookup.calls)
-
-    def behind_keys(expr: Expr) -> Expr:
-        return Slot(keys + expr.index, expr.type) if isinstance(expr, Slot) else inside(expr, behind_keys)
-
-    calls = (*calls_of(lookup), AggregateCall(COUNT))
-    there: Expr = Call(GREATER, (Slot(keys + rows, LONG), Const(0, LONG)), BOOL)
-    if lookup.having is not None:
-        there = Case(((All((there, behind_keys(lookup.having))), Const(True, BOOL)),), Const(False, BOOL), BOOL)
-    by = tuple(map(of_one_event, lookup.keys))
-    shown = (*(Slot(place, key.type) for place, key in enumerate(by)), behind_keys(lookup.columns[0]), there)
-    grouping = Grouping(by, (tuple(range(keys)),), calls)
-    inner = Select((input,), stream, Projection(shown), grouping=grouping, grouped=True)
-    core = folded(replace(inner, where=where_of(lookup)), len(stream.fields))
-    if isinstance(core, str):
-        return core
-    return Asked(core, stream, OfGroups(keys, (op.sign in ("<", "<=")) is op.every))
 
 
 def unaggregated(lookup: Subquery, input: StreamInput) -> str | None:

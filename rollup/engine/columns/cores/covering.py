@@ -6,12 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from rollup.engine import decimals, enumerations
+from rollup.engine import decimals
 from rollup.engine import operators as op
-from rollup.engine.columns.enumerated import over_element
 from rollup.engine.columns.evaluate import takes
 from rollup.engine.compiling import compiled
-from rollup.engine.enumerations import KEPT, Arranging, Enumerating, Ranking, Walk, Way
 from rollup.engine.expressions import (
     All,
     Any_,
@@ -25,7 +23,6 @@ from rollup.engine.expressions import (
     Variable,
     children,
     constant,
-    walk,
 )
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Filter, Select
@@ -38,8 +35,6 @@ _WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
 KEYS = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
 _LONGEST = 2**62
 """The longest span, in ms, that loops add to instants: these are far below as much, so that the sum fits into 64 bits."""
-_ORDERED = (Kind.DOUBLE, Kind.INT, Kind.LONG, Kind.STRING)
-"""What lists are put in order by."""
 _COMPARED = {each.name for each in (op.EQUAL, op.UNEQUAL, op.LESS, op.LESS_EQUAL, op.GREATER, op.GREATER_EQUAL)}
 _SAMENESS = {op.EQUAL.name, op.UNEQUAL.name}
 _ASKED = {each.name for each in (op.IS_NULL, op.NOT_NULL, op.TO_DOUBLE)}
@@ -70,14 +65,8 @@ def against(expr: Expr | None) -> str | None:
             return first(map(against, children(expr)))
         case Case():
             return first(against(child) for child in children(expr) if not _null(child))
-        case Call(op=Enumerating(walk=walk), args=(values, *functions)) if walk != KEPT:
-            return _elements(values) or _walked(walk, values, functions)
-        case Call(op=Ranking() as asked, args=(values, *given)) if expr.type.kind is not Kind.LIST:
-            return _elements(values) or _asked(asked, given)
-        case Call(
-            op=Operator(field=int()), args=(Slot() | Call(op=Enumerating() | Ranking()) as row,)
-        ):  # of a row that is found
-            return against(Slot(0, expr.type)) or (against(row) if isinstance(row, Call) else None)
+        case Call(op=Operator(field=int()), args=(Slot(),)):  # of a row that is found
+            return against(Slot(0, expr.type))
         case Call() if constant(expr):
             return _constants(expr)
         case Call():
@@ -96,19 +85,15 @@ def unshown(expr: Expr) -> str | None:
             return first(unshown(each) or wide(each) for each in args) if args else "rows without columns"
         case Slot(type=DataType(row=RowType())):
             return _row(expr.type)
-        case Slot() | Call(op=Arranging() | Ranking() | Enumerating()) if expr.type.kind is Kind.LIST:
-            return _elements(expr) or _row(expr.type.element)
-        case Call(op=Enumerating() | Ranking(), type=DataType(row=RowType())):
-            return against(expr) or _row(expr.type)
+        case Slot(type=DataType(element=DataType(row=row) as element)):
+            return _row(element) if row is not None else against(Slot(0, element))
         case _:
             return against(expr)
 
 
 def makes_lists(expr: Expr) -> bool:
     """Whether an expression makes lists whose elements are its own."""
-    return expr.type.kind is Kind.LIST or any(
-        isinstance(each, Call) and isinstance(each.op, Arranging | Ranking) for each in walk(expr)
-    )
+    return expr.type.kind is Kind.LIST
 
 
 def _row(kind: DataType | None) -> str | None:
@@ -117,61 +102,6 @@ def _row(kind: DataType | None) -> str | None:
     if row is None:
         return None
     return first(against(Slot(0, each)) for each in row.fields.values()) if row.fields else "rows without columns"
-
-
-def _elements(expr: Expr) -> str | None:
-    """The first reason against a list whose elements loops walk through: an aggregate, or what is made of one."""
-    match expr:
-        case Slot(type=DataType(element=DataType() as element)):
-            return None if element.row is not None else against(Slot(0, element))
-        case Call(op=Enumerating(walk=walk), args=(values, *functions)) if walk == KEPT:
-            return _elements(values) or _walked(walk, values, functions)
-        case Call(op=Arranging(way=way), args=(values, *given)):
-            return _elements(values) or _arranged(way, values, given)
-        case Call(op=Ranking(gives="events") as asked, args=(values, *given)):
-            return _elements(values) or _asked(asked, given)
-        case Coalesce(args=(values, Call(op=enumerations.NO_VALUES))):
-            return _elements(values)
-        case _:
-            return f"a value of type {expr.type}"
-
-
-def _asked(asked: Ranking, given: Sequence[Expr]) -> str | None:
-    """The first reason against a question to rows in order, by what it names."""
-    kind = asked.key.type.kind
-    if kind not in _ORDERED or any(each.type.kind not in (kind, Kind.BOOL) for each in given):
-        return f"rows in the order of {asked.key.type}"
-    return first(against(each) or wide(each) for each in (asked.key, *given))
-
-
-def _arranged(way: Way, values: Expr, given: Sequence[Expr]) -> str | None:
-    """The first reason against a way in which lists are made."""
-    if way in ("take", "take last"):
-        return None if isinstance(given[0], Const) and isinstance(given[0].value, int) else "so many elements of a list"
-    made = [over_element(each) for each in given]
-    if None in made:
-        return "a function of more than an element of a list"
-    kinds = [each.type for each in given] or ([] if values.type.element is None else [values.type.element])
-    if way in ("map", "map all"):
-        return first(unshown(each) or wide(each) for each in made if each is not None)
-    if way in ("order", "order down", "distinct") and any(each.kind not in _ORDERED for each in kinds):
-        row = values.type.element.row if values.type.element is not None and not given else None
-        kinds = list(row.fields.values()) if row is not None and way == "distinct" else kinds
-        return first(None if each.kind in _ORDERED else f"elements of a list by {each}" for each in kinds)
-    return first(map(against, made))
-
-
-def _walked(walk: Walk, values: Expr, functions: Sequence[Expr]) -> str | None:
-    """The first reason against what is done with the elements of a list."""
-    read = [over_element(each) for each in functions]
-    if None in read:
-        return "a function of more than an element of a list"
-    known = (Kind.DOUBLE, Kind.INT) if walk.adds else (Kind.DOUBLE, Kind.INT, Kind.LONG)
-    known = (*known, Kind.STRING) if walk.finds else known
-    kinds = [each.type for each in functions] or ([] if values.type.element is None else [values.type.element])
-    numbers = walk.counts == "if a number"
-    unknown = (None if not numbers or each.kind in known else f"numbers of a list that are {each}" for each in kinds)
-    return first((*unknown, *map(against, read), *map(wide, read)))
 
 
 def too_long(span: int) -> str | None:
@@ -190,7 +120,7 @@ def _reach(expr: Expr) -> int:
     match expr:
         case Const():
             return abs(expr.value) if isinstance(expr.value, int) else _INT
-        case Slot() | Call(op=Enumerating()):
+        case Slot():
             return op.EXACT  # a sum is wider than its arguments
         case Call() if expr.op.name in (op.MULTIPLY.name, op.WRAPPING["*"].name):
             return math.prod(map(_reach, expr.args))

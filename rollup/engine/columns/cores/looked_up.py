@@ -16,7 +16,6 @@ from rollup.core.untyped import pc
 from rollup.engine.aggregates import known
 from rollup.engine.columns.cores.covering import against, first, wide
 from rollup.engine.columns.cores.marks import ranks
-from rollup.engine.columns.elements import Elements
 from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr, RowOf, children
@@ -81,6 +80,8 @@ def against_looking_up(call: AggregateCall, whole: bool, in_order: bool) -> str 
     if not whole or call.distinct or not (call.aggregate.at is not None or in_order):
         plain = call.aggregate.foremost is None and not call.aggregate.listed
         return f"{name} of {call.args[-1].type}" if plain else f"the aggregate {name}"
+    if call.aggregate.listed and call.aggregate.foremost is not None:
+        return f"the aggregate {name}"
     if call.where is not None and call.aggregate.listed:
         return f"the aggregate {name} with a filter"
     by = () if end and call.aggregate.foremost is None else foremost(call).by
@@ -106,13 +107,7 @@ def looked_up_in(call: AggregateCall, places: pa.Array, columns: Columns, codes:
         values = pa.StructArray.from_arrays(
             fields, list(row.fields), mask=taken.is_null() if taken.null_count else None
         )
-    if order is None:
-        return values
-    lists = _lists(places, values, order)
-    if call.aggregate.foremost is None:
-        return lists
-    ranks = foremost(call).arrays(columns, rows)[0][order]
-    return Elements.of(lists).arranged("order", ranks).lists([field.name for field in values.type])
+    return values if order is None else _lists(places, values, order)
 
 
 def _lists(places: pa.StructArray, values: pa.Array, order: Ints) -> pa.Array:

@@ -12,7 +12,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
 from rollup.engine.columns.cores.covering import first, unshown
@@ -47,7 +46,7 @@ class Partitioned:
     """
 
     divisions: tuple[Division, ...]
-    inner: Asking | FilterProject | Folded | Recalling | Matched | Renewing | Joined
+    inner: FilterProject | Folded | Recalling | Matched | Renewing | Joined
     type: RowType
     number: Expr | None
     projection: Projection
@@ -113,7 +112,7 @@ class Partitioned:
         return taken.places[self._division_of(wider).begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Asking | Recalling | Matched | Renewing | Joined):
+        if not isinstance(self.inner, Recalling | Matched | Renewing | Joined):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)

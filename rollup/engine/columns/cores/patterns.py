@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rollup.engine.columns.cores.alternatives import Alternatives
-from rollup.engine.columns.cores.asked import alone, asks_before, unfiltered
 from rollup.engine.columns.cores.covering import against, first, unshown
 from rollup.engine.columns.cores.followed import followed, places_of
 from rollup.engine.columns.cores.matched import Matched
@@ -15,7 +13,7 @@ from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import of_fields
 from rollup.engine.conjunctions import conjunction
 from rollup.engine.expressions import Call, Expr, Field, inside
-from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, OrNode, Pattern, nodes
+from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.plans import PatternInput, Select
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import RowType
@@ -24,47 +22,20 @@ Places = Mapping[Event, int]
 """Where the fields of an event of a match begin among those of all."""
 
 
-def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | Renewing | Alternatives | str:
+def matched(plan: Select, reads: Mapping[str, RowType]) -> Matched | Renewing | str:
     """The core of a pattern over streams with those fields, or the first reason against it."""
     input = plan.inputs[0]
     if not isinstance(input, PatternInput) or input.window is not None or input.prior:
         return "a pattern with a window"
     if plan.levels or plan.grouping or plan.lookups or plan.rate.limited:
         return "aggregates, look-ups or an output rate over a pattern"
-    pattern = _alternatives(input.pattern, reads) or pattern_of(plan, input.pattern, reads)
+    pattern = pattern_of(plan, input.pattern, reads)
     if isinstance(pattern, str):
         return pattern
     found = of_events(plan, places_in(pattern))
     columns = None if plan.projection.whole else found.columns
-    if isinstance(pattern, Alternatives) and len(pattern.types) > 1 and any(each.type.row for each in columns or ()):
-        return "an event that may be none, beside other columns"
     reason = first(map(unshown, columns or ())) or against(found.having)
     return reason or replace(pattern, columns=columns, test=found.having)
-
-
-def _alternatives(pattern: Pattern, reads: Mapping[str, RowType]) -> Alternatives | str | None:
-    """The core of a pattern that an event alone makes true, shown as whole rows, or the first reason against it; None where
-    the pattern is another one.
-    """
-    match pattern:
-        case Pattern(root=EveryNode(child=child, keys=None), discard=False, suppress=False, span=None):
-            below = list(nodes(child))
-        case _:
-            return None
-    found = [each for each in below if isinstance(each, FilterNode)]
-    if len(found) < sum(not isinstance(each, OrNode) for each in below):
-        return None
-    tags = [each.tag for each in found if each.tag is not None]
-    if not tags or tags != list(range(pattern.tags)) or any(each.consume for each in found):
-        return None
-    if not pattern.textual:  # the row executor asks those first that do not take any event
-        found.sort(key=lambda each: not each.equals and each.test is None)
-    filters = tuple((alone(each), each.tag) for each in found)
-    if any(asks_before(each, pattern.tags) for each in found):
-        return "a condition of an event on another of which only one comes"
-    types = {each.tag: reads[each.stream] for each in found}
-    reason = first(unfiltered(filter, reads[filter.stream]) for filter, _ in filters)
-    return reason or Alternatives(filters, tuple(types[tag] for tag in tags))
 
 
 def pattern_of(
@@ -76,7 +47,7 @@ def pattern_of(
     return renewed(plan, pattern, reads, part) or followed(pattern, reads, part)
 
 
-def places_in(pattern: Matched | Renewing | Alternatives) -> Places:
+def places_in(pattern: Matched | Renewing) -> Places:
     """Where the fields of each event of a match begin."""
     return dict(zip(pattern.events, places_of(pattern.types), strict=False))
 

@@ -51,8 +51,10 @@ class FilterProject:
 def filter_project(plan: Select) -> FilterProject | str:
     """The core of a statement without windows and aggregates, or the first reason against it."""
     input = plan.inputs[0]
-    if not isinstance(input, StreamInput) or input.window is not None or input.unnest or input.prior:
+    if not isinstance(input, StreamInput) or input.unnest or input.prior:
         return "an input that is not a plain stream"
+    if input.window is not None:
+        return f"the window {type(input.window).__name__}"
     if plan.levels or plan.grouping is not None or plan.lookups or plan.rate.limited:
         return "aggregates, look-ups or an output rate"
     projection = plan.projection

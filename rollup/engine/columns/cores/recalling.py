@@ -1,9 +1,8 @@
 """Statements that read earlier events with each of theirs, `prior(n, x)` and `prev(n, x)`, or how many a window holds and
 the oldest of them: what they read so are further fields of an event, made when it comes, and a core that knows of nothing
-else reads those. So is what the aggregate `rate` counts.
+else reads those.
 
-State: that of this core; `earlier`, what is read of the last events that passed, and when they came; `lately`, what is counted. Where the rows of a
-window matter only to such look-ups and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
+State: that of this core; `earlier`, what is read of the last events that passed, and when they came. Where the rows of a window matter only to such look-ups and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from rollup.core.descriptions import descendants
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
@@ -27,7 +25,6 @@ from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.cores.tallying import Tally, tallied
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
@@ -37,7 +34,7 @@ from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
-from rollup.engine.types import DOUBLE, RowType
+from rollup.engine.types import RowType
 
 Making = Callable[[Select, RowType, bool], Core | str]
 
@@ -59,8 +56,6 @@ class Recalling:
     """Columns of the result that are all values of the window, with their places; `main` has none of them."""
     by: int | None = None
     """The field by which events are those of several partitions, each with those before it of its own; None: of one."""
-    tally: Tally | None = None
-    """What is counted of the events; `main` reads it behind what is recalled."""
 
     @cached_property
     def shifted(self) -> tuple[Recalled, ...]:
@@ -75,8 +70,8 @@ class Recalling:
 
     @cached_property
     def reached(self) -> RowType:
-        """The stream with what is recalled and counted."""
-        return _reached(self.type, self.recalled, self.tally)
+        """The stream with what is recalled."""
+        return _reached(self.type, self.recalled)
 
     @cached_property
     def kinds(self) -> list[pa.DataType]:
@@ -96,16 +91,12 @@ class Recalling:
     def start(self, now: int) -> State:
         """Nothing has come."""
         earlier, content = self.schemas
-        lately = None if self.tally is None else self.tally.table([])
-        return self.state(self.main.start(now), earlier.empty_table(), content.empty_table(), now, lately)
+        return self.state(self.main.start(now), earlier.empty_table(), content.empty_table(), now)
 
-    def state(
-        self, main: State, earlier: pa.Table, content: pa.Table, now: int, lately: pa.Table | None = None
-    ) -> State:
+    def state(self, main: State, earlier: pa.Table, content: pa.Table, now: int) -> State:
         """The state, of its parts."""
         held = {} if self.window is None else {"content": content}
-        counted = {} if lately is None else {"lately": lately}
-        return State.holding({"main": main}, {"now": now}, {"earlier": earlier, **held, **counted})
+        return State.holding({"main": main}, {"now": now}, {"earlier": earlier, **held})
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """What `main` makes of the events that pass, with what came before each."""
@@ -117,17 +108,13 @@ class Recalling:
             shifted[self.shifted.index(each)] if each in self.shifted else self._read(each, content, window, taken)
             for each in self.recalled
         ]
-        lately = state.tables.get("lately")
-        if self.tally is not None and lately is not None:
-            told, lately = self.tally.step(lately, taken)
-            columns += told
         inner, output = self.main.step(
             state.held()["main"], Batch((*taken.columns, *columns), taken.times, taken.now, batch.stream)
         )
         if content is not None and window is not None:
             output = self._with_lists(output, content, window, taken)
             content = self._kept(content, window, taken, columns)
-        after = self.state(inner, earlier, content if content is not None else earlier, taken.now, lately)
+        after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
         ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
         return after, replace(output, event=taken.placed(output.event), ticks=ticks)
 
@@ -232,30 +219,9 @@ def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
     return pa.concat_arrays([pa.nulls(missing, values.type), values[: rows - missing]])
 
 
-def _reached(stream: RowType, recalled: Sequence[Recalled], tally: Tally | None = None) -> RowType:
+def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
     further = {f"{each.offset} before ({i})": each.type for i, each in enumerate(recalled)}
-    counted = () if tally is None else tally.counted
-    return RowType(stream.name, {**stream.fields, **further, **{f"in {each.span}": DOUBLE for each in counted}})
-
-
-def tallying(plan: Select, stream: RowType, ordered: bool, rated: Making) -> Recalling | str | None:
-    """The core of a statement that asks how many events there have been lately, or the first reason against it; None where it is
-    no such statement. `ordered`, `rated`: as of `recalling`.
-    """
-    input, found = plan.inputs[0], tallied(plan, len(stream.fields))
-    if found is None or not isinstance(input, StreamInput) or input.unnest:
-        return None
-    (read, tally), reason = found, filtered(input.filter, plan.where)
-    if reason is not None:
-        return reason
-    if (plan.rate.mode == "default" and plan.rate.limited) or (ordered and plan.rate.mode in ("last", "all")):
-        return "the aggregate rate, which an output works out"
-    wider = replace(read, inputs=(replace(input, filter=Filter(input.filter.stream)),))
-    type = _reached(stream, (), tally)
-    main = rated(wider, type, ordered) if plan.rate.limited else _main(wider, type)
-    if isinstance(main, str):
-        return main
-    return Recalling(main, read, input.filter, (), None, stream, tally=tally)
+    return RowType(stream.name, {**stream.fields, **further})
 
 
 def recalling(
@@ -278,8 +244,6 @@ def recalling(
     reason = filtered(input.filter) or first(against(each.value) for each in recalled)
     if reason is not None:
         return reason
-    if _last_ones(plan):
-        recalled = [_of_last_ones(each, input.window) for each in recalled]
     window = input.window if not aggregates(plan) and plan.comes_alone and _steady(input.window) else None
     if window is None and any(each.inside for each in recalled):
         return (
@@ -316,20 +280,6 @@ def _recalled(lookup: Lookup) -> Recalled | str:
             return "an earlier event other than a field of the one that is so many before"
         case _:
             return f"the look-up {type(lookup).__name__}"
-
-
-def _last_ones(plan: Select) -> bool:
-    """Whether a row stands for itself beside aggregates of the last rows, of which none hangs on another row."""
-    input = plan.inputs[0]
-    alone = aggregates(plan) and plan.grouping is None and not (plan.total or plan.grouped or plan.makes_what_leaves)
-    reads = any(isinstance(each, Ask) for each in descendants([plan.levels, plan.where]))
-    return alone and not reads and isinstance(input, StreamInput) and isinstance(input.window, Length)
-
-
-def _of_last_ones(recalled: Recalled, window: WindowSpec | None) -> Recalled:
-    """What is read of a row of the last ones, which is the same one as that which came so many before."""
-    known = recalled.what == "row" and isinstance(window, Length) and recalled.offset < window.size
-    return replace(recalled, what="earlier") if known else recalled
 
 
 def _steady(window: WindowSpec | None) -> bool:

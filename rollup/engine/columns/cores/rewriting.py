@@ -81,18 +81,6 @@ def of_numbers(plan: Select) -> Select:
     )
 
 
-def of_sizes(plan: Select) -> Select | None:
-    """A statement over the number of rows in a window as one of a total that shows what comes with each change, be the number
-    another one or not; None where it is no such statement, or those are not the same.
-    """
-    input = plan.inputs[0]
-    if not isinstance(input, StreamInput) or not isinstance(input.window, Derived) or not input.window.quiet:
-        return None
-    every = replace(plan, inputs=(replace(input, window=replace(input.window, quiet=False)),), emitted="new")
-    found = of_numbers(every)
-    return None if found is every else found
-
-
 def of_fields(kind: DataType, begin: int = 0, input: int = 0) -> Call:
     """A row as one of the fields of an input from a place on."""
     assert kind.row is not None

@@ -1,4 +1,4 @@
-"""Output rates: what a core gives waits for an output, by the clock, every so many rows or when a condition holds.
+"""Output rates: what a core gives waits for an output, by the clock, or every so many rows.
 
 State: that of the core; `waiting`, the rows since the last output that the next one may show; where outputs show what is
 there, `latest`: the row of each group as it is now. Of a total, that is now and as it was at the last output.
@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.changes import by_time
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, Taken, projected
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, projected
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import passing, plain
 from rollup.engine.columns.groups import Ints
@@ -34,12 +33,11 @@ from rollup.engine.columns.rates.choosing import (
     last_of_each,
     total,
 )
-from rollup.engine.columns.rates.counts import Condition, Counts, Pacing
+from rollup.engine.columns.rates.counts import Counts, Pacing
 from rollup.engine.columns.rates.intervals import moves_of
 from rollup.engine.row import nested
 from rollup.engine.rows.plans import Emitted
 from rollup.engine.rows.windows.counted import Length
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 
 Shows = Literal["everything", "last", "all", "there"]
@@ -61,7 +59,7 @@ class Rated:
     """What a core makes of a stream whose fields are of `kinds`, shown when `pacing` says.
 
     `total`: there is one row that changes. `lazy`: aggregates are worked out at an output, so that one who looks at them
-    between two sees those of the last. `drops`: what comes before anything counts is never shown.
+    between two sees those of the last.
     """
 
     core: FilterProject | Folded
@@ -70,7 +68,6 @@ class Rated:
     pacing: Pacing
     total: bool
     lazy: bool
-    drops: bool
     emitted: Emitted
 
     # state
@@ -79,8 +76,7 @@ class Rated:
         """Nothing waits, and the clock of the outputs rests."""
         core = self.core.start(now)
         latest = self.rows([(0, 1, self._first_total())] * 2 if self.total else [])
-        counts = Counts(last=now, waits=self.pacing.after.start(now))
-        return self.state({"core": core, "shown": core}, self.rows([]), latest, counts)
+        return self.state({"core": core, "shown": core}, self.rows([]), latest, Counts())
 
     def state(
         self,
@@ -149,11 +145,11 @@ class Rated:
         """
         before, counts = state.held(), Counts.of(state)
         waiting, latest = state.tables["waiting"], state.tables["latest"]
-        after, made, begin, counts, instants = self._made(state, counts, batch, ticks, released)
+        after, made, counts, instants = self._made(state, counts, batch, ticks, released)
         if made.interval is not None:
             waiting = waiting.slice(0, 0)  # they are among those that were made
-        outputs, counts = self._due(counts, before["core"], made, begin, instants)
-        rows = self._rows(outputs, made, begin, latest, waiting)
+        outputs, counts = self._due(counts, before["core"], made, instants)
+        rows = self._rows(outputs, made, latest, waiting)
         chosen, stay, now = self._chosen(rows, outputs, before["core"], made, after)
         chosen = chosen.emitted(self.emitted)
         columns = self._projected(made, latest, waiting, [chosen.place, stay, now])
@@ -164,54 +160,40 @@ class Rated:
             after, waiting = self._compacted(after, waiting)
         return self._after(state, (before, after), (waiting, latest), counts, (batch, outputs)), found
 
-    def _pace(self, state: State, begin: int, ticks: Ints) -> Pace | None:
+    def _pace(self, state: State, ticks: Ints) -> Pace | None:
         """Where outputs divide a step, if they show only the latest row of each group; by rows these count from the first."""
         if self.shows == "everything" or not isinstance(self.core, Folded) or not self.core.by_group:
             return None
         counts = self.pacing.known(Counts.of(state))
-        if not self.pacing.clock.runs and (begin or self.pacing.rows is None or counts.inserted >= counts.limit):
+        if not self.pacing.clock.runs and (self.pacing.rows is None or counts.inserted >= counts.limit):
             return None
         waiting = state.tables["waiting"]["unit"].to_numpy()
         return Pace(ticks, 0 if self.pacing.rows is None else counts.limit, counts.inserted, waiting)
 
     def _made(
         self, state: State, counts: Counts, batch: Batch, ticks: Ints | None, released: bool
-    ) -> tuple[State, Made, int, Counts, Ints]:
-        """What the core makes of a batch; the first change that counts; when the clock is due then, and its outputs before."""
+    ) -> tuple[State, Made, Counts, Ints]:
+        """What the core makes of a batch; when the clock is due then, and its outputs before."""
         core = state.held()["core"]
         taken = self.core.taken(core, batch)
         if isinstance(self.core, Queued):
             after, made = self.core.released(core, taken) if released else self.core.made(core, taken)
-            moves = moves_of(made)
-            begin, counts, instants = self._ticks(counts, moves.at, moves.come, taken.now, ticks)
-            return after, made, begin, counts, instants
-        begin, counts, instants = self._ticks(counts, *self._changes(core, taken, counts), taken.now, ticks)
-        after, made = self.core.made(core, taken, self._pace(state, begin, instants))
-        return after, made, begin, counts, instants
+            return after, made, *self._ticks(counts, moves_of(made).at, taken.now, ticks)
+        counts, instants = self._ticks(counts, taken.times, taken.now, ticks)
+        return *self.core.made(core, taken, self._pace(state, instants)), counts, instants
 
-    def _changes(self, core: State, taken: Taken, counts: Counts) -> tuple[Ints, Ints]:
-        """The instants of the changes of a step, and how many rows come with each. Where something counts already, those that
-        the clock brings make no difference.
-        """
-        if counts.waits is not None and isinstance(self.core, Folded) and isinstance(self.core.window, Time):
-            times = np.concatenate([core.tables["content"].column("time").to_numpy(), taken.times])
-            changes = by_time(taken.times, times, self.core.window.span, taken.now)
-            return changes.at, (changes.event >= 0).astype(np.int64)
-        return taken.times, np.ones(len(taken.times), np.int64)
-
-    def _ticks(self, counts: Counts, at: Ints, come: Ints, now: int, ticks: Ints | None) -> tuple[int, Counts, Ints]:
-        """The first change that counts, when the clock, which it starts, is due after a step, and its outputs in that."""
-        begin, waits = self.pacing.after.over(counts.waits, at, come)
+    def _ticks(self, counts: Counts, at: Ints, now: int, ticks: Ints | None) -> tuple[Counts, Ints]:
+        """When the clock, which the first change at these instants starts, is due after a step, and its outputs in that."""
         due, clock = counts.due, self.pacing.clock
-        if clock.runs and due is None and begin < len(at):
-            due = clock.first(int(at[begin]))
+        if clock.runs and due is None and len(at):
+            due = clock.first(int(at[0]))
         if ticks is None:
             ticks = np.empty(0, np.int64)
             if due is not None:
                 ticks, due = clock.until(due, now)
-        return begin, replace(counts, due=due, waits=waits), ticks
+        return replace(counts, due=due), ticks
 
-    def _due(self, counts: Counts, before: State, made: Made, begin: int, ticks: Ints) -> tuple[Due, Counts]:
+    def _due(self, counts: Counts, before: State, made: Made, ticks: Ints) -> tuple[Due, Counts]:
         """The outputs of a step."""
         pacing = self.pacing
         if pacing.clock.runs:
@@ -225,11 +207,9 @@ class Rated:
         leaves = made.interval is None and (len(made.gone) or counts.removed or made.moves is not None)
         times, places = made.taken.times, made.taken.places
         counts = pacing.known(counts) if len(times) or leaves else counts
-        if begin or leaves or pacing.rows is None:
+        if leaves:
             moves = self._moves(before, made)
-            condition = pacing.condition or Condition.of_rows(counts.limit)
-            ends, counts = condition.ends(moves.at[begin:], moves.come[begin:], moves.left[begin:], counts)
-            ends = ends + begin
+            ends, counts = counts.ends(moves.come, moves.left)
             events = made.taken.placed(moves.event[ends])
             return Due(moves.at[ends], events, np.searchsorted(ends, moves.of_rows)), counts
         limit = max(counts.limit, 1)
@@ -240,21 +220,19 @@ class Rated:
         return Due(times[ends], places[ends], _intervals(made, ends)), counts
 
     def _moves(self, before: State, made: Made) -> Moves:
-        """The changes of a step; of a window of length with what arrivals let out: a condition may ask how many have left."""
+        """The changes of a step; of a window of length with what arrivals let out, which may bring an output, too."""
         moves = moves_of(made)
         if made.moves is not None or not isinstance(self.core, Folded) or not isinstance(self.core.window, Length):
             return moves
         room = self.core.window.size - before.tables["content"].num_rows
         return replace(moves, left=(moves.event >= room).astype(np.int64))
 
-    def _rows(self, outputs: Due, made: Made, begin: int, latest: pa.Table, waiting: pa.Table) -> Rows:
+    def _rows(self, outputs: Due, made: Made, latest: pa.Table, waiting: pa.Table) -> Rows:
         """What there is to choose from: the latest rows, those that wait, and new ones."""
         new = len(made.at)
         unit = np.zeros(new, np.int64) if made.group is None or not self.by_unit else made.group
         sign = np.ones(new, np.int8) if made.sign is None else made.sign
         passes = made.passes(self.core.projection.having)
-        if self.drops and begin:
-            passes = passes & (moves_of(made).of_rows >= begin)
         found = [(outputs.interval, unit, sign, passes)]
         for interval, table in ((0, waiting), (-1, latest)):
             if table.num_rows:

@@ -15,8 +15,7 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import Queued, aggregates, queued
 from rollup.engine.columns.evaluate import carried
-from rollup.engine.columns.rates.contents import Contents, contents
-from rollup.engine.columns.rates.counts import After, Clock, Condition, Pacing
+from rollup.engine.columns.rates.counts import Clock, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Expr, Variable
@@ -24,8 +23,7 @@ from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.expressed import Expressed
-from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.ranked import Sorted
+from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
@@ -52,12 +50,8 @@ def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rat
     found = _rated(plan, core, core.type, ordered)
     if isinstance(found, str):
         return found
-    if (
-        not isinstance(found, Rated)
-        or found.pacing.after != After()
-        or (found.pacing.rows is None and not found.pacing.clock.span)
-    ):
-        return "output after something, at, or when, over a join"
+    if not isinstance(found, Rated) or (found.pacing.rows is None and not found.pacing.clock.span):
+        return "output at over a join"
     (stream, *_) = reads.values()
     return replace(found, kinds=_kinds(stream))
 
@@ -67,24 +61,9 @@ def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
     are put in order, for which changes wait until then as they are.
     """
     if plan.rate.mode == "snapshot" and not aggregates(plan):
-        return _contents(plan, stream)
+        return "output snapshot of one row a row"
     core = over_stream(_unrated(plan), stream)
     return core if isinstance(core, str) else _rated(plan, core, stream, ordered)
-
-
-def _contents(plan: Select, stream: RowType) -> Contents | str:
-    """What shows the rows of a window as they are at an output, or the first reason against it."""
-    pacing = _pacing(plan.rate)
-    if isinstance(pacing, str):
-        return pacing
-    core = over_stream(replace(plan, rate=Rate(), emitted="both"), stream)
-    if isinstance(core, str):
-        return core
-    found = contents(core, pacing)
-    if isinstance(found, str):
-        return found
-    reason = _unpaced(plan, core, pacing)
-    return reason or Contents(found, _kinds(stream), "there", pacing, False, False, False, plan.emitted)
 
 
 def _unrated(plan: Select) -> Select:
@@ -112,9 +91,7 @@ def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered:
     reason = _unshown(plan, core) or (_unworked(core) if lazy else None)
     if reason is not None:
         return reason
-    plain = not plan.grouped and (isinstance(core, FilterProject) or not (core.calls or core.by_group))
-    drops = plain and (mode == "default" or (ordered and mode == "all"))
-    return Rated(core, _kinds(stream), _shows(plan, core), pacing, plan.total, lazy, drops, plan.emitted)
+    return Rated(core, _kinds(stream), _shows(plan, core), pacing, plan.total, lazy, plan.emitted)
 
 
 def _each(core: FilterProject | Folded) -> bool:
@@ -133,9 +110,6 @@ def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str 
         return "outputs by the clock, which are before what leaves a window of time for each key"
     if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
         return "aggregates of all that ever came by groups, which an output may show when they have emptied"
-    asked = pacing.condition is not None and pacing.condition.of_left
-    if asked and isinstance(core, Folded) and isinstance(core.window, Unique | Grouped | Sorted):
-        return "output when so many rows have left a window of keys"
     if _grouped(core) and _each(core) and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     return None
@@ -146,8 +120,8 @@ def _first(plan: Select, core: FilterProject | Folded, pacing: Pacing, stream: R
     if isinstance(pacing.rows, Variable):
         return "output first every so many events, where that is not a number"
     pace = pacing.clock.span, 0 if pacing.rows is None else max(pacing.rows.value, 0)
-    if pacing.after != After() or not any(pace):
-        return "output first after something, at, or when"
+    if not any(pace):
+        return "output first at"
     if isinstance(core, Folded) and _grouped(core):
         return _first_of_groups(plan, core, pace, stream)
     return Firsts(core, *pace, False, plan.emitted)
@@ -189,29 +163,17 @@ def _shows(plan: Select, core: FilterProject | Folded) -> Shows:
 
 def _pacing(rate: Rate) -> Pacing | str:
     """What brings outputs, or the first reason against it."""
-    after = after_of(rate)
-    if isinstance(after, str):
-        return after
+    if rate.after_span is not None or rate.after_events is not None:
+        return "output after something"
     if rate.at_end or rate.then:
         return "output at the end, or that sets variables"
     if rate.when is not None:
-        condition = Condition.of(rate.when)
-        if condition is None:
-            return "output when something holds other than of its counts and whole numbers"
-        return Pacing(Clock(), condition=condition, after=after)
+        return "output when something holds"
     if rate.events is None:
-        return Pacing(Clock(rate.span or 0, rate.schedule), after=after)
+        return Pacing(Clock(rate.span or 0, rate.schedule))
     if rate.span is not None or not isinstance(rate.events, Const | Variable):
         return "output every so many events, where that is not a number"
-    return Pacing(Clock(), rate.events, after=after)
-
-
-def after_of(rate: Rate) -> After | str:
-    """What must be over before anything counts, or the reason against it."""
-    events = number_of(rate.after_events)
-    if rate.after_events is not None and events is None:
-        return "output after so many events, where that is not a number"
-    return After(rate.after_span, events)
+    return Pacing(Clock(), rate.events)
 
 
 def number_of(expr: Expr | None) -> int | None:

@@ -24,11 +24,8 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
-from rollup.engine.columns.cores.remembered import Remembered
 from rollup.engine.columns.cores.renewing import Renewing
-from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.cores.sought import Sought
-from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.adopting_folds import (
@@ -40,7 +37,6 @@ from rollup.engine.columns.running.adopting_folds import (
     leveled_state,
     of_totals,
     queued_state,
-    sized_state,
     staying_state,
     table_of,
 )
@@ -48,7 +44,7 @@ from rollup.engine.columns.running.adopting_joins import folded_join_state, join
 from rollup.engine.columns.running.adopting_lives import living_state
 from rollup.engine.columns.running.adopting_partitions import partitioned_state, totals_state
 from rollup.engine.columns.running.adopting_patterns import event_of, matched_state
-from rollup.engine.columns.running.adopting_rates import rated_state, waits_of
+from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.columns.running.adopting_recalled import recalling_state
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
@@ -63,9 +59,6 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
     now = component.runner.now
     held = table_of((), stream)
     match core:
-        case Delayed():
-            inner, held = adopted(core.core, component, name, stream)
-            return core.state(inner, waits_of(core.after, component.root.instances[name].snapshot())), held
         case PartitionTotals():
             return totals_state(core, component, name), held
         case Living():
@@ -82,8 +75,6 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return folded_join_state(core, component.root.instances[name].snapshot(), now), held
         case Queued():
             return queued_state(core, component.root.instances[name].snapshot(), stream, now), held
-        case Sized():
-            return sized_state(core, component.root.instances[name].snapshot(), stream, now), held
         case Folded():
             kept = of_totals(component.statements[name].plan, component.root.instances[name].snapshot())
             return folded_state(core, kept, stream, now)
@@ -111,27 +102,15 @@ def _asking(core: Asking, lookups: Sequence[Lookup], kept: Any, now: int) -> Sta
         window = kept[INPUTS][lookup.input]
         if isinstance(each, Sought):
             parts.append(each.holding(*columns_of(window[0], isinstance(each.input.window, Time), each.type, now), now))
-        elif isinstance(each, Remembered):
-            columns, times = columns_of(window[0], False, each.type, now)
-            parts.append(each.holding(columns, len(times), now))
         elif isinstance(each, Asked) and lookup.calls:
-            parts.append(_kept_up(each, window, next(running), now))
+            groups = next(running)
+            inner, _ = folded_state(each.core, [[window], None, [[groups]]], each.type, now)
+            parts.append(each.holding(inner, each.answers(groups[0][1] if groups else None)))
         elif isinstance(each, Asked):
             columns, times = columns_of(window[0], isinstance(each.core.window, Time), each.type, now)
             came = Batch.of(columns, times, now, each.core.filter.stream)
             parts.append(each.step(each.start(int(times[0]) if len(times) else now), came, False)[0])
     return core.holding(parts, now)
-
-
-def _kept_up(asked: Asked, window: Any, groups: Any, now: int) -> State:
-    """Aggregates that the row executor keeps up; with those of groups columns count the rows of each."""
-    if asked.of_groups is None:
-        inner, _ = folded_state(asked.core, [[window], None, [[groups]]], asked.type, now)
-        return asked.holding(inner, asked.answers(groups[0][1] if groups else None))
-    groups, there = groups
-    counted = [[key, [*slots, rows], rows] for key, slots, rows in groups]
-    inner, _ = folded_state(asked.core, [[window], None, [[[counted]]]], asked.type, now)
-    return asked.holding_groups(inner, [(*key, *values) for key, values in there])
 
 
 def _of_matches(core: OfMatches, kept: Any, now: int) -> State:

@@ -13,7 +13,6 @@ from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, field
 from rollup.engine.columns.running.adopting_windows import held_by, held_in_any_order
 from rollup.engine.compiling import predicate
@@ -79,13 +78,6 @@ def of_totals(plan: object, kept: Any) -> Any:
 def _of_total(kept: Any) -> Any:
     (inner, group, *_), *rest = kept[INPUTS][0]
     return [[[inner, *rest]], kept[MATCHERS], [[[[(), group, len(inner)]]]]]
-
-
-def sized_state(core: Sized, kept: Any, stream: RowType, now: int) -> State:
-    """The state of a statement over the number of rows in a window: of the total, and the row that was shown last."""
-    last: Row | None = kept[INPUTS][0][0][2]
-    total, _ = folded_state(core, _of_total(kept), stream, now)
-    return core.having(total, None if last is None else last.values)
 
 
 def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Sequence[Any] = ()) -> State:

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rollup.engine.columns.cores.asked_of_each import AskedOfEach
-from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
@@ -23,8 +21,6 @@ from rollup.engine.columns.cores.rewriting import of_numbers
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     KEPT,
-    RUNNING,
-    aggregates_state,
     folded_state,
     of_totals,
     queued_state,
@@ -35,7 +31,7 @@ from rollup.engine.columns.running.adopting_patterns import matched_in_partition
 from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in_partitions
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
-from rollup.engine.rows.plans import Select, Subquery
+from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rates import Saved
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll
@@ -53,8 +49,6 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
         return core.state(recalling_in_partitions(core.inner, inputs, now), known)
     if isinstance(core.inner, Matched | Renewing):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
-    if isinstance(core.inner, Asking):
-        return core.state(_asking(core.inner, plan, kept, now), known)
     if isinstance(core.inner, Joined | FoldedJoin):
         return core.state(_joined(core.inner, plan, kept, now), known)
     if isinstance(core.inner, KeepingEach):
@@ -106,19 +100,6 @@ def _joined(core: Joined | FoldedJoin, plan: Select, kept: Sequence[Any], now: i
     if isinstance(core, Joined):
         return joined_state(core.join, [inputs], now)
     return folded_join_state(core, [inputs, None, [[[_groups(core, plan, kept)]]]], now)
-
-
-def _asking(core: Asking, plan: Select, kept: Sequence[Any], now: int) -> State:
-    """The windows and aggregates of the sub-queries of all partitions, and the answers of each."""
-    parts, lookups = list[State](), [each for each in plan.lookups if isinstance(each, Subquery)]
-    for place, (each, lookup) in enumerate(zip(core.asked, lookups, strict=True)):
-        assert isinstance(each, AskedOfEach)
-        found = (groups_in(each.core, number, [own[RUNNING][place]], True) for number, own in enumerate(kept))
-        groups = [group for (group,) in found]
-        whole = [[[_window(each.core.window, kept, lookup.input)]], None, [[[groups]]]]
-        inner = aggregates_state(each.core, whole, each.type, now)
-        parts.append(each.holding(inner, each.told([slots for _, slots, _ in groups])))
-    return core.holding(parts, now)
 
 
 def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:

@@ -12,8 +12,7 @@ from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.keeping import KeepingEach
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.rates.contents import Contents
-from rollup.engine.columns.rates.counts import After, Counts
+from rollup.engine.columns.rates.counts import Counts
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.intervals import Opening
 from rollup.engine.columns.rates.rated import Rated
@@ -63,8 +62,6 @@ def rated_state(
     outputs = kept[KEPT][1]
     if isinstance(core, Firsts):
         return _firsts(core, kept, outputs, stream, now)
-    if isinstance(core, Contents):
-        return _contents(core, kept, stream, now), table_of((), stream)
     waiting = [] if core.shows == "there" else _waiting(core, outputs[Saved.COLLECTED], kept[KEPT][0])
     ever = [key for _, key, _ in kept[KEPT][0][2]] if core.shows in ("all", "there") and not core.total else []
     keys = dict.fromkeys([*ever, *(key for key, _, _ in waiting)]) if core.by_unit else {}
@@ -76,35 +73,12 @@ def rated_state(
     return core.state({"core": inner, "shown": shown or inner}, rows, core.rows(latest), counts), held
 
 
-def _contents(core: Contents, kept: Any, stream: RowType, now: int) -> State:
-    """What the window holds, with the order of its keys where its rows stand by that."""
-    assert isinstance(core.core, Queued)
-    key, held = compiled_row(core.core.keys), (kept[INPUTS][0][0] or ()) if core.core.keys else ()
-    keys = dict.fromkeys(key((row,), (), None) for row in held)
-    inner = queued_state(core.core, kept, stream, now, list(keys))
-    return core.state({"core": inner}, core.rows([]), core.rows([]), _counts(core, kept[KEPT][1]))
-
-
 def _counts(core: Rated, outputs: Any) -> Counts:
     """Where the outputs stand; by the clock no rows are counted."""
-    (inserted, inserted_ever, removed, removed_ever, last), waits = (
-        outputs[Saved.COUNTS],
-        _waits(core.pacing.after, outputs),
-    )
     if core.pacing.clock.runs:
-        return Counts(outputs[Saved.DUE], waits=waits)
-    return Counts(None, inserted, removed, inserted_ever, removed_ever, last, waits, outputs[Saved.LIMIT])
-
-
-def waits_of(after: After, kept: Any) -> int | None:
-    """What a statement still waits for, from a snapshot of it."""
-    return _waits(after, kept[KEPT][1])
-
-
-def _waits(after: After, outputs: Any) -> int | None:
-    if not outputs[Saved.WAITS]:
-        return None
-    return outputs[Saved.SEEN] if after.span is None else outputs[Saved.BEGUN] + after.span
+        return Counts(outputs[Saved.DUE])
+    counts = outputs[Saved.COUNTS]
+    return Counts(None, counts[INSERTED], counts[REMOVED], outputs[Saved.LIMIT])
 
 
 def _inner(

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from rollup.engine.aggregates.helpers import rated
-from rollup.engine.aggregates.known import counting
-from rollup.engine.columns.cores.folded import Folded, shape_of
+from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
-from rollup.engine.columns.cores.tallying import Tally
 from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.adopting_folds import INPUTS, KEPT, folded_state, queued_state, table_of
+from rollup.engine.columns.running.adopting_folds import INPUTS, folded_state, queued_state, table_of
 from rollup.engine.columns.running.adopting_rates import rated_state
 from rollup.engine.columns.running.adopting_windows import rows_of
-from rollup.engine.folding import AggregateCall
 from rollup.engine.row import Row
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.plans import Select, StreamInput
-from rollup.engine.rows.select import SelectInstance
+from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
@@ -34,8 +28,6 @@ from rollup.engine.state import State
 
 def recalling_state(core: Recalling, instance: Instance, now: int) -> State:
     """What was read of the last events, and the rows of the window with what came before each."""
-    if core.tally is not None:
-        return _counting_state(core, core.tally, instance, now)
     kept = instance.snapshot()
     window, recent, known = kept[INPUTS][0]
     reached = _Reaching(core, dict(known))
@@ -88,61 +80,6 @@ def _held(core: Recalling, content: Sequence[tuple[int, Row]]) -> pa.Table:
     return pa.table([pa.array([at for at, _ in content], pa.int64()), *rows.columns], schema=core.schemas[1])
 
 
-def _counting_state(core: Recalling, tally: Tally, instance: Instance, now: int) -> State:
-    """When the events that are counted came, of each group; its aggregates are what was told with the last of them."""
-    assert isinstance(instance, SelectInstance)
-    counted = _Counted(instance.plan)
-    main = _main(core, instance, _Reaching(core, {}), now, counted.told)
-    earlier, content = core.schemas
-    events = counted.events(instance.snapshot()[KEPT][0])
-    return core.state(main, earlier.empty_table(), content.empty_table(), now, tally.table(events))
-
-
-class _Counted:
-    """The groups of a statement that counts events."""
-
-    def __init__(self, plan: Select) -> None:
-        found = shape_of(plan)
-        assert not isinstance(found, str)
-        keys, self._calls, by_group = found
-        self._total = by_group and not keys
-
-    def told(self, kind: Any) -> Any:
-        """The groups, with what the aggregates are instead of what was counted."""
-        levels = kind if self._total else kind[0]
-        groups = [[key, self._values(slots), count] for key, slots, count in levels[0]]
-        return [groups, *levels[1:]] if self._total else [[groups, *levels[1:]], *kind[1:]]
-
-    def _values(self, slots: Sequence[Any]) -> list[Any]:
-        found = list[Any]()
-        for call, own in self._parts(slots):
-            asked = counting(call.aggregate)
-            found += own if asked is None else [rated(own[0], own[1], asked.span, asked.second)]
-        return found
-
-    def _parts(self, slots: Sequence[Any]) -> Iterator[tuple[AggregateCall, Sequence[Any]]]:
-        """The slots of each call."""
-        begin = 0
-        for call in self._calls:
-            end = begin + len(call.aggregate.slots) + call.distinct
-            yield call, slots[begin:end]
-            begin = end
-
-    def events(self, kind: Any) -> list[tuple[int, Sequence[Any]]]:
-        """When the events of each group came that are counted in the longest time, with the group's key; before those of one that is
-        full, one that is not.
-        """
-        found = list[tuple[int, Sequence[Any]]]()
-        for key, slots, _ in kind[0] if self._total else kind[0][0]:
-            asked = [(each, own) for call, own in self._parts(slots) if (each := counting(call.aggregate)) is not None]
-            (span, _), (times, full) = max(asked, key=lambda each: each[0].span)
-            early = bisect_right(times, times[-1] - span) if times else 0
-            if times and (full or early):
-                found.append((times[-1] - span, key))
-            found += [(at, key) for at in times[early:]]
-        return found
-
-
 class _Reaching:
     """Rows with what is read of those before them; `known`: which those are."""
 
@@ -155,7 +92,6 @@ class _Reaching:
         for each in self._core.recalled:
             there = (*before, row)[-1 - each.offset :][:1] if not each.inside and each.offset <= len(before) else ()
             further += [there[0].values[each.value.index]] if there else [None]
-        further += [None] * (0 if self._core.tally is None else len(self._core.tally.counted))
         return Row(row.id, (*row.values, *further))
 
     def rows(self, window: Any) -> Any:
@@ -165,15 +101,10 @@ class _Reaching:
         return list(map(self.rows, window)) if isinstance(window, list | tuple) else window
 
 
-def _main(
-    core: Recalling, instance: Instance, reached: _Reaching, now: int, told: Callable[[Any], Any] = lambda kind: kind
-) -> State:
+def _main(core: Recalling, instance: Instance, reached: _Reaching, now: int) -> State:
     def wider(kept: Any) -> Any:
         (window, *rest), *others = kept[INPUTS]
-        kind, *outputs = kept[KEPT]
-        wide = [[[reached.rows(window), *rest], *others], *kept[INPUTS + 1 :]]
-        wide[KEPT] = [told(kind), *outputs]
-        return wide
+        return [[[reached.rows(window), *rest], *others], *kept[INPUTS + 1 :]]
 
     match core.main:
         case Rated() | Firsts():

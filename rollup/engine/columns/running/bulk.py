@@ -153,8 +153,6 @@ class Columns:
         own = Readers(tuple(name for name in alone.stateful if self._wanted((name,), events)))
         if self._wanted((), events):
             own = replace(alone, stateful=own.stateful)
-        if self._placing.changes(stream):  # all see what an event has become, or none
-            own, inserting = Readers(), alone + inserting
         if not inserting.some:
             return [(stream, own)]
         later = [(each, self._all(each)) for each in self._placing.after(stream)[1:]]
@@ -185,7 +183,7 @@ class Columns:
         began = self._component.runner.now
         takers = self._takers(stream, batch.rows)
         instances = {name: self._gone(name) for _, readers in takers for name in readers.stateful}
-        given, heaps = self._changed(stream, Given(batch, SENT, began))
+        given, heaps = Given(batch, SENT, began), list[Heap]()
         if not all(each.roomy(given.batch) for each in instances.values()):
             deliveries, stopped = self._by_rows(stream, batch, timed, frozenset(), [])
             return _told(deliveries, [], batch, stopped)
@@ -199,8 +197,6 @@ class Columns:
         for each, readers in takers:
             if each != stream:
                 given = self._inserted(each, together(inserted.get(each, ()), end), began, batch.now)
-                given, told = self._changed(each, given)
-                heaps += told
             for heap in self._through(readers, given, instances):
                 heaps.append(self._insert(heap, inserted, batch.times))
         return _told(deliveries, [heap for heap in heaps if heap.output.delivers], batch, stopped)
@@ -249,15 +245,6 @@ class Columns:
         assert kinds is not None
         nothing = Batch.nothing([carried(kind) for kind in kinds.fields.values()], now)
         return Given(replace(nothing, stream=stream), SENT, began)
-
-    def _changed(self, stream: str, given: Given) -> tuple[Given, list[Heap]]:
-        """A batch as statements change its events, and what they tell of that: before all others, one after the other."""
-        changes, heaps = self._placing.changes(stream), list[Heap]()
-        for place, (name, core) in enumerate(changes):
-            batch, output = core.changed(given.batch)
-            given = replace(given, batch=batch)
-            heaps.append(Heap((name,), output, (place - len(changes),), given.path))
-        return given, heaps
 
     def _part(self, given: Given, name: str) -> Batch:
         """What a statement has of a batch that was stopped."""
@@ -337,8 +324,7 @@ class Columns:
         runner = self._component.runner
         found: list[tuple[Place, Delivery]] = []
         stopped: Stopped | None = None
-        changed = bool(resting and self._placing.changes(stream))  # then nobody is on rows
-        alone = changed or len(runner.indexes[stream]) <= len(resting)
+        alone = len(runner.indexes[stream]) <= len(resting)
         for each in instances:
             each.rest()
         runner.resting, runner.direct, runner.fired, runner.early = resting, sys.maxsize, [], []

@@ -22,7 +22,6 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
-from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -44,8 +43,6 @@ def phase(core: Core) -> Phase:
 def dues(core: Core, state: State) -> dict[Phase, int | None]:
     """The next instants at which a core has something to do without an event."""
     match core:
-        case Delayed():
-            return dues(core.core, inner_of(core, state))
         case Recalling(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
         case Rated() | Firsts():
@@ -56,7 +53,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts | Delayed) else state
+    return state.held()["core"] if isinstance(core, Rated | Firsts) else state
 
 
 def around(core: Core, state: State, inner: State) -> State:
@@ -102,8 +99,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
     """What is due by `now`, at `now`."""
     nothing = Batch.nothing(types, now)
     match core:
-        case Delayed():
-            return core.let(state, *late(core.core, inner_of(core, state), phase, now, types))
         case Recalling(window=None) | OfMatches():
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)

@@ -25,7 +25,6 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
@@ -97,7 +96,7 @@ def clocked(core: Core) -> bool:
     match core:
         case Living(at_end=True):
             return core.lives.span > 0
-        case Delayed(core=inner) | Recalling(main=inner) | OfMatches(main=inner):
+        case Recalling(main=inner) | OfMatches(main=inner):
             return clocked(inner)
         case Levels():
             inner = core.levels[0]

@@ -10,7 +10,6 @@ from typing import Any, Literal
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
-from rollup.engine.columns.running.changing import Changing, changing
 from rollup.engine.columns.running.inserting import clocked, hears_clock, inserting
 from rollup.engine.columns.running.refusing import against_refusing
 from rollup.engine.columns.running.uses import marked, mentioned, streams_of, uses_of
@@ -50,7 +49,6 @@ class Placing:
         self._seen = -1
         self._chains, self._steadiness = Chains({}), Steadiness(component, {})
         self._readers: dict[str, list[str]] = {}
-        self._changes: dict[str, list[str]] = {}
 
     def core(self, name: str) -> Core | str:
         """The core that may run a statement, or the first reason against."""
@@ -64,7 +62,7 @@ class Placing:
     def _core(self, deployed: Deployed) -> Core | str:
         plan = deployed.plan
         if isinstance(plan, StreamUpdate):
-            return _changing(plan, deployed.context)
+            return "a change of events"
         if not isinstance(plan, Select):
             return "a store" if plan is None else f"the statement {type(plan).__name__}"
         streams = streams_of(plan)
@@ -122,18 +120,11 @@ class Placing:
         self._look()
         return [name for name in self._readers.get(stream, ()) if self.against(name) is None]
 
-    def changes(self, stream: str) -> list[tuple[str, Changing]]:
-        """The statements that change the events of a stream over columns, each after those that do so before it."""
-        self._look()
-        found = [(name, self.core(name)) for name in self._changes.get(stream, ())]
-        return [(name, core) for name, core in found if isinstance(core, Changing)]
-
     def _look(self) -> None:
         if self._seen == self._component.changed:
             return
         self._seen = self._component.changed
         self._readers = {}
-        self._changes = self._by_priority()
         uses = {name: self._used(name, each) for name, each in self._component.statements.items()}
         self._steadiness = Steadiness(self._component, uses)
         self._covered = {name: each for name, each in self._covered.items() if name in self._component.statements}
@@ -142,15 +133,6 @@ class Placing:
                 self._readers.setdefault(stream, []).append(name)
         self._chains = Chains({})  # none while cores are looked for
         self._chains = Chains(self._links(uses))
-
-    def _by_priority(self) -> dict[str, list[str]]:
-        """The statements that change each stream's events, in the order in which they do."""
-        statements = self._component.statements
-        updates = [(name, each.plan) for name, each in statements.items() if isinstance(each.plan, StreamUpdate)]
-        found: dict[str, list[str]] = {}
-        for name, plan in sorted(updates, key=lambda each: each[1].priority):
-            found.setdefault(plan.stream, []).append(name)
-        return found
 
     def _links(self, uses: Mapping[str, frozenset[str]]) -> dict[str, Link]:
         """The statements that insert, and those that hear what is inserted; a context hears what begins and ends it."""
@@ -186,12 +168,12 @@ class Placing:
     def _out_of_turn(self, name: str, way: Link, ways: Mapping[str, Link]) -> str | None:
         """What the clock brings one who hears of the clock too must have in the order of their timers."""
         core = self.core(name)
-        if isinstance(core, str | Changing) or not way.feeds or not clocked(core):
+        if isinstance(core, str) or not way.feeds or not clocked(core):
             return None
         chains = Chains(ways)
         reached = {stream for fed in way.feeds for stream in chains.after(fed)}
         hearing = [self.core(other) for other, each in ways.items() if other != name and each.hears & reached]
-        if any(isinstance(each, str | Changing) or hears_clock(each) for each in hearing):
+        if any(isinstance(each, str) or hears_clock(each) for each in hearing):
             return "insert into, of rows that the clock brings, for one who hears of the clock too"
         return None
 
@@ -220,9 +202,3 @@ class Placing:
         used = self._used(name, deployed)
         own = {use.removeprefix("> ") for use in used if not use.startswith("< ")}
         return own | (marked(used, "< ") & self._chains.fed)
-
-
-def _changing(plan: StreamUpdate, context: str | None) -> Changing | str:
-    if context is not None or variables_in(plan):
-        return "a change of events in a context" if context is not None else "a variable in a change of events"
-    return changing(plan)

@@ -4,7 +4,6 @@ refused.
 
 from __future__ import annotations
 
-from rollup.engine.columns.cores.alternatives import Alternatives
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.leveled import Levels
@@ -16,7 +15,6 @@ from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate
-from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.expressions import Expr
@@ -25,7 +23,7 @@ from rollup.engine.state import State
 
 def against_refusing(core: Core | str) -> str | None:
     """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
-    if isinstance(core, Matched | Renewing | Alternatives | OfMatches) or (
+    if isinstance(core, Matched | Renewing | OfMatches) or (
         isinstance(core, Partitioned) and isinstance(core.inner, Matched | Renewing)
     ):
         return "a pattern over what is inserted"
@@ -49,7 +47,7 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
 def _time(core: Core) -> Expr | None:
     """The time that a window needs of each row."""
     match core:
-        case Rated() | Firsts() | Delayed():
+        case Rated() | Firsts():
             return _time(core.core)
         case Recalling():
             return _time(core.main)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core
-from rollup.engine.columns.cores.beside import Beside
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
@@ -25,9 +24,7 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.recalled import Recalled
 from rollup.engine.columns.cores.recalling import Recalling
-from rollup.engine.columns.cores.sized import Sized
 from rollup.engine.columns.evaluate import evaluate, plain
-from rollup.engine.columns.rates.delayed import Delayed
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
@@ -63,8 +60,6 @@ def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[lis
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
-        case Delayed():
-            return content(core.core, plan, state.held()["core"], held)
         case Rated() | Firsts():
             inner = settled(core, state).held()
             shown = inner.get("shown", inner["core"])
@@ -83,8 +78,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _totals(core, state)
         case Joined():
             return core.content(state)
-        case Beside():
-            return _beside(core, plan, state)
         case Leveled():
             return [] if plan.unbounded else _levels(core, plan, state)
         case FoldedJoin():
@@ -94,9 +87,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
         case KeepingEach():
             found = [((Row(0, row),), ()) for row in _tuples(state.tables["stays"])]
             return _shown(whole_columns(plan.projection, core.type).columns, plan.projection.having, found)
-        case Sized():
-            (last,) = _tuples(state.tables["last"])
-            return _shown(core.projection.columns, core.projection.having, [((Row(0, last),), ())])
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
@@ -262,20 +252,6 @@ def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:
         for place in _there(level, seen):
             key, values = groups[place]
             found.append(((None,), core.slots(number, _key(key) if level.keys else (), values)))
-    return _shown(plan.projection.columns, plan.projection.having, found)
-
-
-def _beside(core: Beside, plan: Select, state: State) -> list[tuple[Any, ...]]:
-    """The rows of the window, with the values of each level; without a window nothing is known of them."""
-    states, values = core.states(state), list[list[tuple[Any, ...]]]()
-    for level, own in zip(core.levels, states, strict=True):
-        if not isinstance(level, Queued):
-            return []
-        values.append(_values(level, _inside(level, own), _rows(level, own)))
-    first = core.levels[0]
-    assert isinstance(first, Queued)
-    rows = _tuples(_rows(first, states[0]))
-    found = [((Row(0, row),), sum(each, ())) for row, each in zip(rows, zip(*values, strict=True), strict=True)]
     return _shown(plan.projection.columns, plan.projection.having, found)
 
 

@@ -25,14 +25,11 @@ GROUPS_BY_DOUBLES = [
     "select price, volume, min(id) as m from S#unique(symbol) group by price, volume output first every 20 msec",
     "select irstream price, count(*) as n from S#keepall group by price output every 3 events",
     "select price, symbol, count(*) as n from S#length(4) group by rollup(price, symbol)",
-    "select price, sum(volume, group_by: price) as v, count(*, group_by: symbol) as n from S#length(3)",
-    "select symbol from S#unique(price) output snapshot every 20 msec",
     "context C select price, sum(volume) as v from S#length(3) group by price",
     "context C select irstream price, count(*) as n from S#time(20 msec) group by price",
     "context I select price, count(*) as n from S group by price",
     "select a.price as p, count(*) as n from S#length(3) as a, S#length(2) as b where a.symbol = b.symbol group by a.price",
     "select a.price as p, count(*) as n from pattern [every a=S -> b=S(symbol=a.symbol)] group by a.price",
-    "select symbol from S where price > all (select avg(price) from S#length(3) group by price)",
 ]
 """Groups by doubles."""
 LONGS = [
@@ -50,7 +47,6 @@ LONGS = [
     "context C select sum(-volume) as s from S#length_batch(2)",
     "select volume * volume * volume as x, id + id as y, id - volume as z, -id as n from S",
     "select volume * volume * volume * id as x, cast(price * 1e17, long) * id + volume as y from S(id + 1 > volume)",
-    "select id + id as x, sum(price, group_by: symbol) as s, count(*, group_by: ()) as n from S#length(3)",
     "select symbol, sum(id + volume) as s, max(cast(price * 1e17, long) * 7) as m from S#time(25 msec) group by symbol having sum(id) + 1 > 2",
     "select sum(price) as s from S#expr(newest_event.id - oldest_event.id < 3)",
     "select sum(price) as s from S#expr(newest_event.volume * 5000000000 * newest_event.id > oldest_event.id)",
@@ -61,7 +57,6 @@ LONGS = [
     "select symbol from S where id > price",
     "select sum(price) as s from S#expr(newest_event.id < avg(price))",
     "select symbol, id = price as e, id < 1.5 as l, cast(price * 1e17, long) > price * 1e17 as g from S",
-    "select count(*) as n from S group by symbol output when count_insert + 1 > 3 - count_remove",
     "select sum(id) as s, avg(id) as a, sum(cast(price * 1e17, long)) as b from S#length(3)",
     "select irstream symbol, sum(cast(price * 1e17, long)) as s, avg(cast(price * 1e17, long)) as a from S#time(25 msec) "
     "group by symbol having sum(id) > 0",
@@ -108,7 +103,6 @@ LOOKED_UP = [
     "select irstream symbol, minby(price).symbol as s, last(symbol) as l from S#time(25 msec) output every 3 events",
     "select symbol, maxby(price).id as i from S#length(3) group by symbol output first every 2 events",
     "select irstream symbol, volume, max(symbol) as m, maxby(price).id as i from S#length(3) group by rollup(symbol, volume)",
-    "select max(symbol, group_by: volume) as m, maxby(price, group_by: symbol).id as i, sum(price) as s from S#length(4)",
     "select sorted(price).firstEvent().symbol as f, sorted(volume desc).lastKey() as k, sorted(price, id).maxBy().id as m "
     "from S#length(3)",
     "context C select max(symbol) as m, maxby(price).id as i, last(flag) as l from S#length(3)",
@@ -118,16 +112,6 @@ LOOKED_UP = [
     "select irstream symbol, window(id) as w, maxby(price).id as i from S#time_batch(20 msec) group by symbol",
     "select irstream symbol, window(price) as w from S#groupwin(symbol)#length(2) group by symbol output every 3 events",
     "select window(volume) as w, max(symbol) as m from S#length(3) output last every 20 msec",
-    "select window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(*).countOf(x => x.volume > 1) as n, "
-    "window(price).average() as a from S#length(4)",
-    "select irstream symbol, window(*).where(x => x.flag).where(x => x.volume > 0).max(x => x.id) as m, window(*).anyOf(x => x.flag) "
-    "as o, window(volume).sumOf() + 1 as s from S#time(30 msec) group by symbol having window(*).allOf(x => x.price < 90)",
-    "select symbol, window(*).average(x => x.volume) as a, window(price).min() as l, window(symbol).countOf() as c "
-    "from S#length_batch(3) where volume > 0 output last every 3 events",
-    "select window(*).min(x => x.price) as m, window(*).countOf(x => x.symbol = 'a') as n, window(id).max() as i from S#length(3) "
-    "output snapshot every 20 msec",
-    "context C select symbol, window(*).sumOf(x => x.volume) as s from S#groupwin(id)#length(2) group by id",
-    "select window(price, group_by: symbol).sumOf() as s, window(*, group_by: id).countOf() as n from S#length(4)",
     "select max(a.symbol) as m, last(b.symbol) as l from pattern [every a=S -> b=S(id=a.id)]#length(3)",
 ]
 """Aggregates whose value is looked up in a row."""

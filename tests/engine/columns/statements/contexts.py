@@ -13,12 +13,6 @@ KEYED = [
     "context C select context.key1 as k, sum(volume) as c from S output last every 7 msec",
 ]
 EACH = [
-    "context C select price, (select avg(price) from S#length(3)) as a from S where price > (select min(price) from S#time(20 msec))",
-    "context K select id, (select sum(volume) * 2 from S(price > 3)) as s, context.key2 as k from S(volume > 0) having id > 0",
-    "context G select context.label as l, (select count(*) from S#keepall where volume > 1) as n from S",
-    "context P select context.id as i, symbol, (select sum(price) from S(flag)#unique(volume)) as s from S",
-    "context N select *, (select max(price) from S#time(30 msec)) as m from S(id > 0) "
-    "where (select count(*) from S#length(2)) > 1",
     "context C select symbol, sum(price) as s from S output snapshot every 10 msec",
     "context C select symbol, sum(price) as s from S(price > 20) where volume > 0 output last every 10 msec",
     "context K select context.key2 as v, context.id as i, count(*) as c from S output snapshot every 20 msec",

@@ -13,17 +13,13 @@ from tests.engine.columns.statements.aggregates import (
 from tests.engine.columns.statements.contexts import EACH, KEYED, LIVING
 from tests.engine.columns.statements.joins import BY_DOUBLES, FOLDED_JOINS, JOINS, RATED_JOINS
 from tests.engine.columns.statements.rates import (
-    AFTER,
     FINISHED,
     GROUPS_AS_THEY_COME,
     HELD,
-    LATELY,
     RATES,
-    RATES_AFTER,
     RATES_IN_ORDER,
     RATES_LEAVING,
     RATES_OF_BATCHES,
-    RATES_WHEN,
 )
 from tests.engine.columns.statements.rows import (
     ASKING,
@@ -32,11 +28,9 @@ from tests.engine.columns.statements.rows import (
     EARLIER,
     EARLIER_IN_ORDER,
     PATTERNS,
-    REMEMBERED,
 )
 from tests.engine.columns.statements.windows import (
     BEHIND,
-    BESIDE,
     BY_CONDITION,
     BY_KEY,
     FILTERS,
@@ -47,7 +41,6 @@ from tests.engine.columns.statements.windows import (
     MOVING,
     NUMBERS,
     SEVERAL_WINDOWS,
-    SIZES,
     STAYING,
     UNTIL,
     WINDOWS,
@@ -70,8 +63,6 @@ COVERED = [
     *FILTERS,
     *WINDOWS,
     *NUMBERS,
-    *SIZES,
-    *BESIDE,
     *MOVING,
     *BY_KEY,
     *UNTIL,
@@ -87,18 +78,13 @@ COVERED = [
     *ASKING,
     *CORRELATED,
     *BY_ORDER,
-    *REMEMBERED,
     *EARLIER,
     *JOINS,
     *BY_DOUBLES,
     *FOLDED_JOINS,
     *RATED_JOINS,
     *RATES,
-    *LATELY,
     *HELD,
     *RATES_LEAVING,
     *RATES_OF_BATCHES,
-    *RATES_AFTER,
-    *AFTER,
-    *RATES_WHEN,
 ]

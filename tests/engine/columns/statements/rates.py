@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.engine.columns.statements.windows import CARRIED
 
 RATES_LEAVING = [
-    "select rstream symbol, price from S#length(2) output snapshot every 20 msec",
     "select irstream symbol, price from S#length(3) output every 3 events",
     "select irstream symbol, price from S(price > 3)#time(30 msec) having volume > 0 output all every 20 msec",
     "select irstream symbol, price from S#time(30 msec) output last every 20 msec",
@@ -98,75 +97,10 @@ RATES = [
     *FIRST_OF_GROUPS,
     *FIRST_IN_TIME,
 ]
-LATELY = [
-    "select rate(20 msec) as r, symbol from S",
-    "select rate(20 msec) as r, rate(50 msec) as q, count(*) as n from S(price > 3)#time(30 msec)",
-    "select symbol, rate(30 msec) as r, sum(price) as s from S group by symbol",
-    "select symbol, id, rate(10 msec) as r from S where price > 3 group by symbol, id having count(*) > 1",
-    "select rate(30 msec) as r from S output last every 20 msec",
-    "select rate(20 msec) as r, sum(volume) as s from S#length(3) where volume > 0 output snapshot every 15 msec",
-    "select irstream rate(20 msec) as r from S#time(25 msec) output all every 3 events",
-    "select symbol, rate(20 msec) as r from S group by symbol output snapshot every 20 msec",
-    "select symbol, rate(20 msec) as r from S#keepall group by symbol output first every 25 msec",
-    "select rate(15 msec) as r from S output after 30 msec snapshot every 20 msec",
-]
-"""How many events there have been lately."""
-RATES_AFTER = [
-    "select symbol, price from S output after 4 events every 3 events",
-    "select symbol, price from S(price > 3) having volume > 0 output after 30 msec all every 20 msec",
-    "select symbol, price from S output after 3 events all every 20 msec order by price, symbol",
-    "select * from S output after 40 msec last every 3 events",
-    "select irstream symbol, price from S#length(3) output after 4 events every 2 events",
-    "select irstream symbol, price from S#time(30 msec) output after 60 msec every 2 events",
-    "select symbol, price, sum(price) as s from S#length(3) group by symbol output after 4 events every 3 events",
-    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output after 30 msec last every 20 msec",
-    "select symbol, sum(price) as s from S#time(25 msec) group by symbol having count(*) < 3 "
-    "output after 20 msec last every 2 events",
-    "select symbol, count(*) as n from S#length(4) group by symbol output after 3 events last every 3 events",
-    "select symbol, sum(volume) as s from S#unique(id) group by symbol output after 50 msec all every 20 msec",
-    "select symbol, avg(price) as s from S#time(50 msec) group by symbol output after 3 events snapshot every 20 msec",
-    "select irstream sum(price) as s from S#time(25 msec) output after 30 msec every 20 msec",
-    "select irstream sum(price) as s from S#length_batch(3) output after 4 events last every 20 msec",
-    "select irstream symbol, price from S#time_batch(15 msec) output after 3 events every 4 events",
-]
-AFTER = [
-    "select rstream symbol, avg(price) as a from S output after 3 events",
-    "select symbol, price * 2 as x from S(price > 3) output after 3 events",
-    "select * from S having volume > 0 output after 2 events",
-    "select symbol from S output after 50 msec",
-    "select symbol, sum(price) as s from S#length(3) group by symbol output after 4 events",
-    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol having count(*) < 3 output after 3 events",
-    "select rstream symbol, count(*) as n from S#unique(id) group by symbol output after 3 events",
-    "select irstream symbol, price from S#time(30 msec) output after 40 msec",
-    "select rstream symbol, price from S#length(3) output after 3 events",
-    "select symbol, price, sum(price) as s from S#time(40 msec) group by symbol output after 5 events",
-    "select irstream sum(price) as s from S#time_batch(20 msec) output after 2 events",
-    "select symbol, volume from S#length_batch(3) output after 4 events order by volume limit 2",
-    "select irstream symbol, prior(2, price) as p from S#length(3) output after 2 events",
-    "select symbol, price - prev(1, price) as d from S#time(25 msec) output after 20 msec",
-    "select irstream symbol, flag, sum(price) as s from S#time(25 msec) group by rollup(symbol, flag) output after 30 msec",
-    "select symbol, volume, count(*) as n from S#length(4) group by cube(symbol, volume) output after 10 events",
-]
-RATES_WHEN = [
-    "select symbol, price from S output when count_insert >= 3",
-    "select symbol, price from S(price > 20) having volume > 0 output last when count_insert_total > 5",
-    "select irstream symbol, price from S#length(3) output when count_remove > 1 or count_insert = 2",
-    "select irstream symbol, price from S#time(30 msec) output all when count_remove >= 2 and count_insert > 0",
-    "select symbol, sum(price) as s from S#length(4) group by symbol output last when count_insert >= 3",
-    "select irstream symbol, sum(price) as s from S#time(25 msec) group by symbol output all when count_remove = 1",
-    "select irstream sum(price) as s, count(*) as n from S#time(25 msec) having count(*) != 2 output last when count_remove_total > 2",
-    "select symbol, price, max(price) as m from S#length(3) group by symbol output when not (count_insert < 2)",
-    "select symbol, count(*) as n from S#time(40 msec) group by symbol output snapshot when count_insert >= 3 and count_insert <= 4",
-    "select symbol, sum(volume) as s from S#unique(id) group by symbol output after 3 events last when count_insert > 1",
-    "select irstream sum(price) as s from S#time_batch(20 msec) output last when count_insert + count_remove > 2",
-    "select symbol, volume from S output when count_insert > 2 order by volume, symbol",
-    "select symbol, sum(price) as s from S#time(40 msec) group by symbol output last when last_output_timestamp < 100 order by s",
-]
 RATES_AT = [
     "select symbol, price from S(price > 20) output at (*, *, *, *, *, *)",
     "select symbol, sum(price) as s from S#length(4) group by symbol output last at (*, *, *, *, *, *)",
     "select irstream symbol, count(*) as n from S#time(700 msec) group by symbol output all at (*, *, *, *, *, *)",
-    "select irstream sum(price) as s from S#time(400 msec) output after 3 events last at (*, *, *, *, *, [1, 3, 4])",
     "select symbol, count(*) as n from S#time(900 msec) group by symbol output snapshot at (*, *, *, *, *, */2)",
     "select symbol, price, max(price) as m from S#length(3) group by symbol output at (*, *, *, *, *, *) order by price, symbol",
 ]

@@ -44,7 +44,6 @@ PATTERNS = [
     "select a.id as i, b.id as j, c.id as k from pattern [every a=S(flag) -> ((b=S(volume=a.volume) -> S(symbol = a.symbol) "
     "where timer:within(20 msec)) -> c=S(id = 2)) where timer:within(60 msec)]",
     "select a.id as i, a.price * a.volume as x from pattern [every a=S(price > 40)] where a.flag",
-    "select a.id as i, b.id as j, coalesce(a.symbol, b.symbol) as s from pattern [every (a=S(volume > 1) or S(id = 1) or b=S(flag))]",
     "select * from pattern [every (a=S or b=S(price < 50))]",
     "select * from pattern [every (a=S(volume > 0) -> (b=S(symbol=a.symbol, price != a.price) or c=S(flag)))] where coalesce(b.id, 0) < 3",
     "select a.id as i, c.price as p from pattern [every (a=S -> (b=S(volume > 0) and c=S(symbol=a.symbol) and not S(price > a.price)) "
@@ -72,11 +71,6 @@ ASKING = [
     "volume >= all (select volume from S(flag)#length(3)) as c from S",
     "select id, price < any (select price from S(flag)#length(3)) as a, price > some (select price from S#time(25 msec) "
     "where volume > 1) as b, volume >= any (select volume from S#length(2)) as c from S",
-    "select id from S where price > all (select avg(price) from S#length(4) group by symbol)",
-    "select id, price < any (select sum(price) from S(flag)#time(25 msec) group by symbol, id) as a, "
-    "volume >= all (select max(volume) from S#length(3) group by symbol having count(*) > 1) as b from S",
-    "select id, id <= any (select count(*) from S#time(30 msec) where price > 3 group by flag) as a, "
-    "volume < all (select avg(volume) from S#unique(id) group by symbol) as b from S",
     "select id from S as s where exists (select * from S(flag)#length(3) as w where w.symbol = s.symbol and w.volume = s.volume)",
     "select id from S(volume >= 0) as s where not exists (select * from S(volume < 3)#time(25 msec) as w where w.id = s.volume)",
     "select id, exists (select * from S(price > 50)#time(30 msec)) as e from S",
@@ -87,17 +81,6 @@ ASKING = [
     "having price > 3",
     "select id, (select w.volume from S#time(25 msec) as w where s.symbol = w.symbol) as p from S(price > 1) as s",
 ]
-REMEMBERED = [
-    "select id, volume in (select volume from S(flag)#keepall) as a, symbol not in (select symbol from S#keepall where volume > 1) as b "
-    "from S",
-    "select id from S(price > 1) where price in (select price from S(volume > 0)#keepall) or id in (select volume from S#keepall)",
-    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume > 2)",
-    "select id, flag in (select flag from S(price > 3)#keepall) as f, exists (select * from S#keepall as w where w.flag = s.flag and w.id > 1) as g, "
-    "exists (select * from S(flag)#keepall as w where w.id = s.volume) as h from S as s",
-    "select id, exists (select * from S(flag)#keepall as w where w.symbol = s.symbol) as e, volume = any (select id from S(price > 3)#keepall) "
-    "as v from S as s",
-]
-"""Sub-queries over all that ever came."""
 BY_ORDER = [
     "select * from pattern [every a=S -> b=S(price > a.price)]",
     "select a.id as i, b.id as j from pattern [every a=S(volume > 0) -> b=S(price <= a.price, volume != a.volume) where timer:within(25 msec)]",
@@ -135,10 +118,6 @@ EARLIER = [
     "select prevtail(1, symbol) as t, prev(1, price) as p from S#time(25 msec) where prevtail(3, volume) is null",
     "select prevtail(2, price) as t from S(volume > 0)#keepall",
     "select prevtail(0, price) as t from S#groupwin(symbol)#length(3)",
-    "select prev(1, price) as p, sum(price) as s from S#length(3)",
-    "select symbol, price - prev(2, price) as d, avg(price) as m, prior(4, id) as i from S(volume > 0)#length(4) "
-    "having avg(price) > 3",
-    "select prev(symbol) as p, count(*) as n, max(volume) as m from S#length(2) where price > 3 having prev(1, volume) > 0",
     "select symbol, price - prior(1, price) as d from S",
     "select id, prior(2, symbol) as s, prior(0, volume) as v, prior(5, flag) as f from S(volume > 0)",
     "select * from S where price > prior(1, price)",
@@ -161,8 +140,6 @@ EARLIER = [
     "select symbol, avg(price - prior(1, price)) as s from S#length(4) group by symbol output last every 20 msec",
     "select irstream sum(prior(2, volume)) as s from S#time(30 msec) output last every 2 events",
     "select symbol, sum(prior(1, price)) as s from S#length(3) group by symbol output first every 3 events",
-    "select symbol, prior(1, price) as p from S output after 3 events every 2 events",
-    "select symbol, prior(1, price) as p from S output when count_insert > 2",
     "select symbol, case when istream() then price end as p from S#length(3) having istream() and volume > 0",
     "select symbol, sum(price) as s, not istream() as i from S#time(25 msec) group by symbol output first every 2 events",
     "select symbol, price - prev(1, price) as d from S#groupwin(symbol)#length(3)",

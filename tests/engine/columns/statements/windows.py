@@ -58,14 +58,6 @@ WINDOWS = [
     "select irstream nth(id, 1) as i, nth(price, 2) as p from S#time(30 msec) having nth(id, 0) > 1",
     "select symbol, nth(price, 1) as p from S#unique(symbol, volume) group by symbol",
 ]
-BESIDE = [
-    "select symbol, sum(price, group_by: symbol) as s, sum(price, group_by: ()) as t, price as p from S#length(4)",
-    "select irstream symbol, count(*, group_by: (symbol, volume)) as n, max(price, group_by: volume) as m from S#time(30 msec) "
-    "where volume > 0",
-    "select symbol, avg(price, group_by: symbol) - avg(price, group_by: ()) as d from S having count(*, group_by: volume) > 1",
-    "select sum(volume, group_by: symbol) as s, count(*, group_by: id) as n, symbol from S#length_batch(3)",
-    "select irstream symbol, sum(volume, group_by: symbol) as s, count(*, group_by: ()) as n from S#unique(symbol)",
-]
 NUMBERS = [
     "select datapoints, total, average, stddev, stddevpa, variance from S#length(4)#uni(price)",
     "select irstream * from S(volume > 0)#time(30 msec)#uni(volume) where datapoints > 1",
@@ -73,13 +65,6 @@ NUMBERS = [
     "select irstream slope, YIntercept, XVariance, YStandardDeviationPop, sumXY, n from S#length(6)#linest(price, volume)",
     "select average * 2 as a from S#keepall#weighted_avg(price, volume)",
     "select rstream average from S#time(25 msec)#weighted_avg(price, volume)",
-]
-SIZES = [
-    "select size from S#length(3)#size",
-    "select irstream size from S(volume > 0)#time(25 msec)#size where size != 2",
-    "select irstream * from S#time(30 msec)#size(id, price)",
-    "select rstream size * 1.5 as s, volume from S#length(4)#size(volume)",
-    "select irstream size from S#keepall#size output after 3 events",
 ]
 KEYED_WINDOWS = [
     "select symbol, avg(price) as a from S#groupwin(symbol)#length(2) group by symbol",
@@ -118,11 +103,6 @@ MOVING = [
     "select irstream symbol, id, sum(price) as s from S#unique(symbol, id) group by symbol, id output all every 3 events",
     "select symbol, id, sum(price) as s from S#sort(3, price, id) group by symbol, id output last every 20 msec",
     "select sum(price) as s from S#unique(symbol, id) output snapshot every 20 msec",
-    "select symbol, price from S#unique(symbol) output snapshot every 20 msec",
-    "select symbol, price from S#firstunique(symbol) having price > 3 output snapshot every 20 msec",
-    "select symbol, id from S#length(4) where id > 1 output snapshot every 10 msec",
-    "select id from S#time(30 msec) output snapshot every 20 msec",
-    "select irstream * from S#firsttime(50 msec) output snapshot every 50 msec",
     "select irstream symbol, price from S#sort(3, price) order by price desc",
 ]
 SEVERAL_WINDOWS = [

@@ -13,9 +13,8 @@ from itertools import count, takewhile
 from operator import add
 from typing import Any
 
-from rollup.engine import decimals, enumerations
+from rollup.engine import decimals
 from rollup.engine.aggregates import helpers
-from rollup.engine.enumerations import Walk, Way
 from rollup.engine.reals import orderable
 from rollup.engine.row import comparable
 
@@ -160,37 +159,6 @@ METHODS: Mapping[str, tuple[Callable[..., Any], str, str]] = {
     "listevents": (list, "list", ""),
 }
 """By name in lower case: the function, what its result is (`_result` in methods.py), what it wants (fitting.py)."""
-WALKS: Mapping[str, Walk] = {
-    "where": enumerations.KEPT,
-    "countof": enumerations.COUNT,
-    "countevents": enumerations.COUNT,
-    "anyof": enumerations.ANY,
-    "allof": enumerations.EVERY,
-    "sumof": enumerations.SUM,
-    "average": enumerations.MEAN,
-    "min": enumerations.LEAST,
-    "max": enumerations.GREATEST,
-    "firstof": enumerations.FIRST,
-    "first": enumerations.FIRST,
-    "lastof": enumerations.LAST,
-    "last": enumerations.LAST,
-    "minby": enumerations.LEAST_BY,
-    "maxby": enumerations.GREATEST_BY,
-}
-"""The same for loops, of those that loops know: what is one value, and what is kept of a list."""
-WAYS: Mapping[str, Way] = {
-    "take": "take",
-    "takelast": "take last",
-    "takewhile": "take while",
-    "takewhilelast": "take last while",
-    "reverse": "reverse",
-    "orderby": "order",
-    "orderbydesc": "order down",
-    "distinctof": "distinct",
-    "selectfrom": "map",
-    "arrayof": "map all",
-}
-"""And how a list is made of another."""
 
 
 def placed(function: Callable[..., Any], more: Sequence[int]) -> Callable[..., Any]:

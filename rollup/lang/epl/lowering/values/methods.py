@@ -8,7 +8,6 @@ from itertools import count
 from typing import Any
 
 from rollup.engine import operators as op
-from rollup.engine.enumerations import NO_VALUES, Arranging, Enumerating, Ranking
 from rollup.engine.expressions import All, Call, Closure, Coalesce, Const, Expr, Local, RowOf
 from rollup.engine.operators import Operator
 from rollup.engine.types import ANY, BOOL, DECIMAL, DOUBLE, INT, STRING, DataType, Kind, RowType
@@ -16,9 +15,9 @@ from rollup.lang.epl.accessing import OF_RANKS
 from rollup.lang.epl.catalog import loose, problem, unknown
 from rollup.lang.epl.java import MAPS, NUMBERS, STATIC, TEXTS, TO_TEXT, Function
 from rollup.lang.epl.lowering.values.comparing import widened
-from rollup.lang.epl.lowering.values.enumerating import METHODS, WALKS, WAYS, placed
+from rollup.lang.epl.lowering.values.enumerating import METHODS, placed
 from rollup.lang.epl.lowering.values.fitting import counted, fitting
-from rollup.lang.epl.lowering.values.ranking import RANKED, SOUGHT, criteria_of, key_of, ranked
+from rollup.lang.epl.lowering.values.ranking import RANKED, criteria_of, key_of, ranked
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Sets, Source, end_of_sorted, property_of
 from rollup.lang.epl.semantics import TYPES
@@ -26,6 +25,8 @@ from rollup.lang.epl.tree import expressions as ex
 from rollup.lang.epl.tree.node import Node
 
 _numbers = count()
+_NO_VALUES = Operator("no values", lambda: [], strict=False)
+"""What stands in place of a list that is null, where that is one of no elements."""
 _NAMES = {
     Kind.INT: "Integer", Kind.LONG: "Long", Kind.FLOAT: "Float", Kind.DOUBLE: "Double", Kind.STRING: "String",
     Kind.BOOL: "Boolean", Kind.DECIMAL: "BigDecimal",
@@ -105,7 +106,7 @@ class LowerMethods:
         if isinstance(node.of, ex.Array):
             return Call(_THERE, (value,), value.type)
         if isinstance(node.of, ex.Call) and node.of.of is None and node.of.name.lower() == "sorted":
-            return Coalesce((value, Call(NO_VALUES, (), value.type)), value.type)
+            return Coalesce((value, Call(_NO_VALUES, (), value.type)), value.type)
         return value
 
     def _function(self, node: ex.Call, function: Function, values: tuple[Expr, ...]) -> Expr:
@@ -141,7 +142,7 @@ class LowerMethods:
         fitting(node, wants, element, arguments)
         kind = self._result(result, value.type, element, arguments)
         found = placed(function, tuple(more)) if any(more) else function
-        operator = Operator(name, _nullable(found), strict=False) if any(more) else _for_loops(name, _nullable(found))
+        operator = Operator(name, _nullable(found), strict=False)
         return Call(operator, (value, *arguments), kind)
 
     def _ranked_method(self, node: ex.Call, value: Expr, criteria: Sequence[ex.Expression]) -> Expr:
@@ -167,11 +168,7 @@ class LowerMethods:
                 raise problem(f"`{render(node.arguments[place])}` is {each.type}, the key is {wanted}", node, "cast it")
         down = isinstance(criteria[0], ex.Sorted) and criteria[0].descending
         kind = {"bool": BOOL, "int": INT, "key": lowered.type, "element": element, "list": value.type}[result]
-        operator = Operator(name, ranked(name, key, down), strict=False)
-        if len(by) == 1:
-            seek, gives = SOUGHT[name]
-            operator = Ranking(name, operator.python, strict=False, seek=seek, gives=gives, key=lowered, down=down)
-        return Call(operator, (value, *given), kind)
+        return Call(Operator(name, ranked(name, key, down), strict=False), (value, *given), kind)
 
     def _result(self, result: str, whole: DataType, element: DataType, arguments: Sequence[Expr]) -> DataType:
         inner = arguments[-1].type if arguments else element
@@ -291,15 +288,6 @@ def _type_name(kind: DataType) -> str | None:
     if kind.kind is Kind.LIST:
         return f"{_type_name(kind.element or ANY) or 'Object'}[]"
     return kind.row.name if kind.row is not None else _NAMES.get(kind.kind)
-
-
-def _for_loops(name: str, function: Callable[..., Any]) -> Operator:
-    """A method of a list as an operator that says to loops what it does, of those that they know."""
-    if name in WALKS:
-        return Enumerating(name, function, strict=False, walk=WALKS[name])
-    if name in WAYS:
-        return Arranging(name, function, strict=False, way=WAYS[name])
-    return Operator(name, function, strict=False)
 
 
 def _nullable(function: Callable[..., Any]) -> Callable[..., Any]:

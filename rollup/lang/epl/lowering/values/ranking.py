@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any
 
 from rollup.engine.compiling import compiled
-from rollup.engine.enumerations import Gives, Seek
 from rollup.engine.expressions import Expr, lasting
 from rollup.engine.reals import orderable
 from rollup.engine.row import Row
@@ -163,24 +162,6 @@ def _near(found: Found, key: Any, after: bool, itself: bool) -> list[Row]:
 
 RANKED: Mapping[str, Method] = _made()
 """By name in lower case: the function of the sorted rows, what its result is, how many keys and bounds it takes."""
-
-
-def _sought() -> dict[str, tuple[Seek, Gives]]:
-    seeks: tuple[Seek, ...] = ("first", "last", "lower", "floor", "ceiling", "higher", "get")
-    gives: tuple[Gives, ...] = ("event", "events", "key")
-    others: dict[str, tuple[Seek, Gives]] = {
-        "containskey": ("get", "there"),
-        "countevents": ("all", "count"),
-        "countkeys": ("all", "keys"),
-        "eventsbetween": ("between", "events"),
-        "minby": ("first", "event"),
-        "maxby": ("last", "event"),
-    }
-    return {**others, **{f"{seek}{what}": (seek, what) for seek in seeks for what in gives}}
-
-
-SOUGHT: Mapping[str, tuple[Seek, Gives]] = _sought()
-"""The same for loops: what each seeks, and what it gives of that."""
 
 
 def ranked(name: str, key: Key, down: bool) -> Callable[..., Any]:
