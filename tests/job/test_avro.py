@@ -374,3 +374,23 @@ def test_a_job_takes_each_message_once_over_a_change_of_the_schema(
     assert sum(row[0] for row in answers(job.conf, "total")) == float(total)
     prefix = "no number of a schema (byte 0 and four more) stands before it"
     assert sorted(letter["reason"] for letter in job.letters()) == [prefix, prefix, "price is not a double"]
+
+
+def test_a_decimal_is_exact(tmp_path: Path) -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 28, "scale": 8}
+    schema = record_of({"name": "k", "type": "string"}, {"name": "price", "type": kind}, FIELDS[3])
+    (tmp_path / "trade.avsc").write_text(json.dumps(schema))
+    stream = compile_app(APP.replace("price double, n long", "price decimal(28, 8)")).streams["S"]
+    options = {"kind": "kafka", "servers": "none:1", "topic": "t", "schema_file": str(tmp_path / "trade.avsc")}
+    price = Decimal("12345678901234567890.01234567")
+    engine, message = ColumnEngine(), written(schema, {"k": "a", "price": price, "ts": MOMENT})
+    batch = pa.table(
+        {
+            "value": pa.array([message]),
+            "timestamp": pa.array([MS]),
+            "kafka_partition": pa.array([0], pa.int32()),
+            "kafka_offset": pa.array([0]),
+        }
+    )
+    for part in Kafka(stream, options).parts(engine, batch):
+        assert engine.run(f"FROM {part.view}")["price"].to_pylist() == [price]

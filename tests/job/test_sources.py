@@ -312,7 +312,7 @@ def test_a_json_line_that_is_no_utf8_is_a_dead_letter(tmp_path: Path) -> None:
 def messages(*rows: tuple[int, int, int, str | None]) -> pa.Table:
     """What Spark hands to a task: (timestamp, partition, offset, text)."""
     times, partitions, offsets, raw = zip(*rows, strict=True)
-    columns = {"raw": pa.array(raw, pa.string()), "readable": [text is not None for text in raw]}
+    columns = {"value": pa.array([None if text is None else text.encode() for text in raw], pa.binary())}
     return pa.table(
         columns
         | {"timestamp": list(times), "kafka_partition": pa.array(partitions, pa.int32()), "kafka_offset": list(offsets)}
@@ -364,6 +364,28 @@ def test_kafka_garbage_is_dead_letters_with_topic_partition_and_offset() -> None
 
 def test_an_empty_share_of_a_batch_has_no_parts() -> None:
     assert list(topic().parts(ColumnEngine(), messages((1, 0, 0, "{}")).slice(0, 0))) == []
+
+
+def test_columns_in_structs_are_read_by_their_path(tmp_path: Path) -> None:
+    paid = pa.array([{"in": {"amount": 2.5}}, {"in": None}, None])
+    table = pa.table(
+        {"symbol": ["a", "b", "c"], "paid": paid, "quantity": [1, 2, 3], "ts": pa.array([1, 2, 3], pa.timestamp("us"))}
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    events, dead = read(of("parquet", tmp_path, columns={"price": "paid.in.amount"}), tmp_path / "x.parquet")
+    assert [(event["symbol"], event["price"]) for event in events] == [("a", 2.5), ("b", None), ("c", None)]
+    assert dead == []
+    _, dead = read(of("parquet", tmp_path, columns={"price": "paid.out"}), tmp_path / "x.parquet")
+    assert dead[0]["reason"] == "the file has no column paid.out; it has symbol, paid, quantity, ts"
+
+
+def test_a_letter_of_a_file_has_times_as_its_stream_has_them(tmp_path: Path) -> None:
+    table = pa.table(
+        {"symbol": ["a"], "price": ["dear"], "quantity": [1], "ts": pa.array([1_500_500], pa.timestamp("us"))}
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    (letter,) = read(of("parquet", tmp_path), tmp_path / "x.parquet")[1]
+    assert json.loads(letter["raw"])["ts"] == 1500, "so that it is taken in again as it would have been"
 
 
 # Delta
