@@ -22,7 +22,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import TimeError
 from rollup.plan.options import Clock
-from rollup.plan.reading import Unreadable, read
+from rollup.plan.reading import FIRST_YEAR, LAST_YEAR, Unreadable, read
 from rollup.plan.types import Type
 
 EVENTS_OF = "__events"
@@ -33,8 +33,6 @@ _STAMP = (
     r"\s*(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?))?\s*"
     r"(Z|z|[+-]\d{2}(?::?\d{2})?|[A-Za-z]+(?:/[\w+-]+)+)?\s*"
 )
-FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
-"""Years 1 to 9999: what every store and client can show."""
 _LATEST, _NOW = "rollup_latest", "rollup_now"
 """The variables of an engine that hold the latest time an event of a batch may have, and when the batch was planned."""
 _MICROSECONDS, _NANOSECONDS = 1_000, 1_000_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -61,7 +62,9 @@ def show(answer: pa.Table, form: Format, zone: str) -> None:
 
         with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
             writer.write_table(answer)
-    elif form is Format.CSV:
+        return
+    answer = _in_zone(answer, zone)
+    if form is Format.CSV:
         writer = csv.writer(sys.stdout)
         writer.writerow(answer.schema.names)
         rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
@@ -73,6 +76,17 @@ def show(answer: pa.Table, form: Format, zone: str) -> None:
         _explained(answer)
     else:
         _table(answer, zone)
+
+
+def _in_zone(answer: pa.Table, zone: str) -> pa.Table:
+    """The instants of an answer as times of a zone."""
+    import pyarrow as pa
+
+    for place, field in enumerate(answer.schema):
+        if pa.types.is_timestamp(field.type) and field.type.tz:
+            column = answer.column(place).cast(pa.timestamp(field.type.unit, zone))
+            answer = answer.set_column(place, field.name, column)
+    return answer
 
 
 def _explained(answer: pa.Table) -> None:
@@ -122,4 +136,6 @@ def cell(name: str, value: object, zone: str) -> str:
         return f"{value:,.2f}"
     if isinstance(value, Decimal):
         return f"{value:,f}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}" + (f".{value:%f}" if value.microsecond else "")
     return f"{value:,}" if isinstance(value, int) else str(value)

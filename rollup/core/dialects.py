@@ -75,6 +75,18 @@ class Mean(Expression, exp.Func):
     arg_types = {"this": True, "expression": True, "to": True}
 
 
+class Milliseconds(Expression, exp.Func):
+    """An instant as milliseconds since 1970, cut."""
+
+    arg_types = {"this": True}
+
+
+class Instant(Expression, exp.Func):
+    """Milliseconds since 1970 as an instant."""
+
+    arg_types = {"this": True}
+
+
 class Remainder(Expression, exp.Func):
     """What a division of two doubles leaves; null by zero. PostgreSQL has no such operation."""
 
@@ -300,6 +312,8 @@ def _duckdb() -> type[Dialect]:
                 Checked: _try_cast,
                 Quotient: _wide_quotient,
                 Mean: _duckdb_mean,
+                Milliseconds: lambda self, e: f"EPOCH_MS(DATE_TRUNC('millisecond', {self.sql(e, 'this')}))",
+                Instant: lambda self, e: f"CAST(EPOCH_MS({self.sql(e, 'this')}) AS TIMESTAMPTZ)",
                 Remainder: _remainder,
                 PeriodJoin: _duckdb_period_join,
                 Rewritten: _duckdb_rewritten,
@@ -331,6 +345,10 @@ def _postgres() -> type[Dialect]:
                 Checked: _postgres_checked,
                 Quotient: _wide_quotient,
                 Mean: _postgres_mean,
+                Milliseconds: lambda self, e: (
+                    f"CAST(FLOOR(EXTRACT(EPOCH FROM {self.sql(e, 'this')}) * 1000) AS BIGINT)"
+                ),
+                Instant: lambda self, e: f"TO_TIMESTAMP({self.sql(e, 'this')} / 1000.0)",
                 Remainder: _remainder,
                 PeriodJoin: _period_join,
             }
@@ -354,6 +372,8 @@ def _spark() -> type[Dialect]:
                 Checked: _try_cast,
                 Quotient: _spark_quotient,
                 Mean: _spark_mean,
+                Milliseconds: lambda self, e: f"UNIX_MILLIS({self.sql(e, 'this')})",
+                Instant: lambda self, e: f"TIMESTAMP_MILLIS({self.sql(e, 'this')})",
                 Remainder: _remainder,
                 PeriodJoin: _period_join,
             }

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import GMT, Duration, normal_zone
-from rollup.core.dialects import InOrder, LastBy, Mean
+from rollup.core.dialects import InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
 from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial
 from rollup.plan.aggregates import (
@@ -236,11 +236,15 @@ def _clock(definition: AggregationDef, scope: Scope) -> tuple[Clock, exp.Expr | 
     bound = bind(definition.by, scope)
     if bound.type is Type.LONG:
         return Clock.LONG, bound.sql
+    if bound.type is Type.TIMESTAMP:
+        return Clock.LONG, Milliseconds(this=bound.sql)
     if bound.type is Type.STRING:
         return Clock.STRING, bound.sql
+    if bound.type is Type.DATE:
+        return Clock.STRING, exp.cast(bound.sql, Type.STRING.sql)
     line, col = position(definition.by)
     raise PlanError(
-        f"`aggregate by` takes a long or a string, not {bound.type}",
+        f"`aggregate by` takes a timestamp, date, long or string, not {bound.type}",
         line=line,
         column=col,
         hint="long has milliseconds since 1970, string an ISO 8601 text; convert(x, 'long')",

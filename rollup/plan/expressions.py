@@ -19,6 +19,7 @@ from rollup.core.errors import PlanError, RollupError
 from rollup.plan.app import position
 from rollup.plan.functions import Bound, as_type, call
 from rollup.plan.likeness import attribute_hint
+from rollup.plan.reading import Unreadable, read
 from rollup.plan.types import Type, fitting
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
@@ -213,6 +214,7 @@ def _negated(node: exp.Neg, scope: Scope) -> Bound:
 
 
 def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
+    left, right = _of_times(left, right), _of_times(right, left)
     kinds = {side.type for side in (left, right) if side.type is not None}
     if len(kinds) == 2 and not all(kind.numeric for kind in kinds):
         raise PlanError(
@@ -223,6 +225,17 @@ def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
         kind = (left.type or Type.INT).widest(right.type or Type.INT)
         left, right = (Bound(as_type(side, kind), kind) for side in (left, right))
     return Bound(type(node)(this=exp.paren(left.sql), expression=exp.paren(right.sql)), Type.BOOL)
+
+
+def _of_times(side: Bound, other: Bound) -> Bound:
+    """A constant text beside an instant or a day as one. Raises PlanError for a text that is none."""
+    if other.type is None or not other.type.timed or not (isinstance(side.sql, exp.Literal) and side.sql.is_string):
+        return side
+    try:
+        written = str(read(side.sql.name, other.type))
+    except Unreadable:
+        raise PlanError(f"{side.sql.name!r} is no {other.type}", hint="e.g. '2018-01-05'") from None
+    return Bound(exp.cast(exp.Literal.string(written), other.type.sql), other.type)
 
 
 def _operand(side: exp.Expr) -> str:

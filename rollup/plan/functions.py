@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from rollup.core.dialects import Checked, Rewritten, widened
+from rollup.core.dialects import Checked, Instant, Milliseconds, Rewritten, widened
 from rollup.core.errors import PlanError
 from rollup.plan.likeness import function_hint
 from rollup.plan.time_patterns import letters
@@ -139,11 +139,24 @@ def _cast(arguments: Arguments) -> Bound:
     if not (isinstance(kind.sql, exp.Literal) and kind.sql.is_string):
         raise PlanError("the second argument of cast and convert is a type in quotes", hint="e.g. convert(x, 'double')")
     target = parse_type(kind.sql.name)
+    if value.type is not None and value.type is not target and (target.timed or value.type.timed):
+        return _time_cast(value, value.type, target)
     if target.integral and value.type is not None and value.type.numeric and not value.type.integral:
         # SQL's casts round, each dialect in its own way; SiddhiQL cuts the fraction off.
         negative = exp.LT(this=exp.paren(value.sql), expression=exp.Literal.number(0))
         whole = exp.case().when(negative, exp.func("CEIL", value.sql.copy())).else_(exp.func("FLOOR", value.sql.copy()))
         value = Bound(whole, value.type)
+    return Bound(exp.TryCast(this=value.sql, to=target.sql, safe=True), target)
+
+
+def _time_cast(value: Bound, given: Type, target: Type) -> Bound:
+    if (given, target) == (Type.LONG, Type.TIMESTAMP):
+        return Bound(Instant(this=exp.paren(value.sql)), target)
+    if (given, target) == (Type.TIMESTAMP, Type.LONG):
+        return Bound(Milliseconds(this=exp.paren(value.sql)), target)
+    if Type.STRING not in (given, target):
+        hint = "a timestamp and a long in milliseconds, and each of both and a string"
+        raise PlanError(f"a {given} is not converted to a {target}", hint=hint)
     return Bound(exp.TryCast(this=value.sql, to=target.sql, safe=True), target)
 
 

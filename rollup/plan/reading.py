@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache, lru_cache
 from typing import Any
@@ -32,6 +32,12 @@ NAMES = {
 """The types that records are read as, by DuckDB's names."""
 BITS = {"int": 31, "long": 63}
 """Whole numbers are below this power of two, and not below its negative."""
+FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
+"""Years 1 to 9999: what every store and client can show."""
+_YEARS = "TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'"
+_DAY = r"\s*(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"
+_CLOCK = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+"""A day and the time of it, with or without an offset, as ISO 8601 has them."""
 _EXACT_DOUBLE = "9e15"
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _POINT = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", re.ASCII)
@@ -45,13 +51,23 @@ class Unreadable(ValueError):
 
 def cast(sql: str, kind: str) -> str:
     """SQL of DuckDB that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
-    read = f"TRY_CAST({sql} AS {NAMES.get(kind, kind)})"
+    read, written = f"TRY_CAST({sql} AS {NAMES.get(kind, kind)})", f"CAST({sql} AS VARCHAR)"
     if kind.startswith("decimal"):
         # DuckDB would round: what stands behind the point, without noughts at the end, must not be more than the scale.
-        written = f"CAST({sql} AS VARCHAR)"
         behind = f"LENGTH(RTRIM(REGEXP_EXTRACT({written}, '\\.([0-9_]*)', 1), '0_'))"
         moved = f"COALESCE(TRY_CAST(REGEXP_EXTRACT({written}, '[eE](.*)$', 1) AS INTEGER), 0)"
         return f"CASE WHEN {behind} - {moved} <= {_digits(kind)[1]} THEN TRY_CAST({written} AS {kind}) END"
+    if kind == "timestamp":
+        instant = f"TRY_CAST({written} AS TIMESTAMPTZ)"
+        since = cast(sql, "long")
+        near = f"GREATEST(LEAST({since}, {LAST_YEAR}), {FIRST_YEAR})"
+        number = (
+            f"CASE WHEN {since} BETWEEN {FIRST_YEAR} AND {LAST_YEAR} THEN CAST(EPOCH_MS({near}) AS TIMESTAMPTZ) END"
+        )
+        text = f"REGEXP_FULL_MATCH({written}, '{_DAY}{_CLOCK}\\s*') AND {instant} BETWEEN {_YEARS}"
+        return f"CASE WHEN {text} THEN {instant} ELSE {number} END"
+    if kind == "date":
+        return f"CASE WHEN REGEXP_FULL_MATCH({written}, '{_DAY}\\s*') THEN TRY_CAST({written} AS DATE) END"
     if kind in BITS:
         # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
         number = f"TRY_CAST({sql} AS DOUBLE)"
@@ -99,7 +115,13 @@ def read(value: Any, kind: str) -> Any:
         case str() if kind == "double" and _POINT.fullmatch(value):
             return float(value)
         case date() if kind == "long":
-            return _instant(value)
+            return _instant(value) // 1000
+        case int() if kind == "timestamp" and FIRST_YEAR <= value <= LAST_YEAR:
+            return _EPOCH + timedelta(milliseconds=value)
+        case date() if kind == "timestamp":
+            return _EPOCH + timedelta(microseconds=_instant(value))
+        case date() if kind == "date" and value == value and not isinstance(value, datetime):
+            return value
         case _:
             pass
     return _asked(value, kind)
@@ -126,14 +148,14 @@ def _double(value: float | Decimal, kind: str) -> float:
 
 
 def _instant(value: date) -> int:
-    """A date or time as milliseconds, cut; without a zone it is that of UTC, as in a Parquet file."""
+    """A date or time as microseconds; without a zone it is that of UTC, as in a Parquet file."""
     if value != value:  # pandas' NaT is a time that is none
         raise Unreadable(value)
     if not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)
     aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     passed = aware - _EPOCH
-    return (passed.days * 86_400_000_000 + passed.seconds * 1_000_000 + passed.microseconds) // 1000
+    return passed // timedelta(microseconds=1)
 
 
 @cache
@@ -166,7 +188,9 @@ _LOCK = threading.Lock()
 def _connection() -> Any:
     import duckdb  # the plain values of an engine do without
 
-    return duckdb.connect()
+    made = duckdb.connect()
+    made.execute("SET TimeZone = 'UTC'")
+    return made
 
 
 @cache

@@ -37,6 +37,8 @@ class Type(str):
     STRING: ClassVar[Type]
     BOOL: ClassVar[Type]
     OBJECT: ClassVar[Type]
+    TIMESTAMP: ClassVar[Type]
+    DATE: ClassVar[Type]
 
     arrow: pa.DataType
     """The Arrow type of a column."""
@@ -71,6 +73,16 @@ class Type(str):
     def exact(self) -> bool:
         """Whether values are decimals."""
         return self.rank == 3
+
+    @property
+    def timed(self) -> bool:
+        """Whether values are instants or days."""
+        return self in (Type.TIMESTAMP, Type.DATE)
+
+    @property
+    def carried(self) -> bool:
+        """Whether statements over windows and patterns have values of this type."""
+        return not (self.exact or self.timed)
 
     @property
     def bits(self) -> int:
@@ -130,8 +142,23 @@ Type.DOUBLE = _registered("double", "DOUBLE", "double precision", pa.float64(), 
 Type.STRING = _registered("string", "VARCHAR", "text", pa.string())
 Type.BOOL = _registered("bool", "BOOLEAN", "boolean", pa.bool_())
 Type.OBJECT = _registered("object", "VARCHAR", "text", pa.string())
+Type.TIMESTAMP = _registered(
+    "timestamp", "TIMESTAMP WITH TIME ZONE", "timestamp with time zone", pa.timestamp("us", "UTC")
+)
+Type.DATE = _registered("date", "DATE", "date", pa.date32())
 _NAMED = {
-    str(kind): kind for kind in (Type.INT, Type.LONG, Type.FLOAT, Type.DOUBLE, Type.STRING, Type.BOOL, Type.OBJECT)
+    str(kind): kind
+    for kind in (
+        Type.INT,
+        Type.LONG,
+        Type.FLOAT,
+        Type.DOUBLE,
+        Type.STRING,
+        Type.BOOL,
+        Type.OBJECT,
+        Type.TIMESTAMP,
+        Type.DATE,
+    )
 }
 
 
@@ -174,7 +201,8 @@ def parse_type(word: str, line: int | None = None, column: int | None = None) ->
 
 _CALLED = {
     **dict.fromkeys(("integer", "smallint", "tinyint", "short", "byte"), "int"),
-    **dict.fromkeys(("bigint", "int64", "timestamp", "datetime", "date", "time"), "long"),
+    **dict.fromkeys(("bigint", "int64", "time"), "long"),
+    **dict.fromkeys(("datetime", "timestamptz", "instant"), "timestamp"),
     **dict.fromkeys(("decimal", "numeric", "money", "bigdecimal"), "decimal(18, 2)"),
     **dict.fromkeys(("number", "real", "float64"), "double"),
     **dict.fromkeys(("text", "varchar", "char", "str"), "string"),
@@ -186,6 +214,6 @@ _CALLED = {
 def _hint(word: str) -> str:
     word = word.partition("(")[0]
     called = _CALLED.get(word.lower())
-    if called == "long" and word.lower() in ("timestamp", "datetime", "date", "time"):
-        return "long for milliseconds since 1970, string for a text such as '2018-01-05 12:30:45'"
+    if word.lower() == "time":
+        return "timestamp, or long for milliseconds since 1970, string for a text such as '2018-01-05 12:30:45'"
     return f"did you mean {called}?" if called else f"one of {', '.join(_NAMED)}, decimal(p, s)"

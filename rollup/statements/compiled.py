@@ -11,6 +11,7 @@ from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
 from rollup.lang.sections import SIDDHIQL, Section
 from rollup.plan.app import StreamDef
+from rollup.plan.types import Type
 from rollup.statements.component import Component, Names, Streams
 from rollup.statements.languages import language
 
@@ -130,8 +131,9 @@ def _check_carried(text: _Read, streams: Streams) -> None:
     """Refuse a stream of a type that the engine of statements does not carry exactly."""
     for stream in (streams[name] for name in sorted(text.names.reads | text.names.writes) if name in streams):
         for name, kind in stream.attributes.items():
-            if kind.exact:
-                hint = f"a query before them selects it as another type: convert({name}, 'double') as {name}"
+            if not kind.carried:
+                other = "double" if kind.exact else "long" if kind is Type.TIMESTAMP else "string"
+                hint = f"a query before them selects it as another type: convert({name}, '{other}') as {name}"
                 problem = PlanError(f"statements carry no {kind}, which {name} of {stream.name} is", hint=hint)
                 raise text.section.located(problem)
 

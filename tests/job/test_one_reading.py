@@ -236,6 +236,63 @@ def test_a_decimal_has_the_digits_that_are_written_or_is_none(precision: int, sc
     assert read("parquet") == expected
 
 
+TIMES: list[tuple[Any, Any, Any]] = [
+    # given, then as timestamp and as date
+    (None, None, None),
+    ("2018-01-05", datetime(2018, 1, 5, tzinfo=UTC), date(2018, 1, 5)),
+    ("2018-01-05T01:30:00.123456789+01:00", datetime(2018, 1, 5, 0, 30, 0, 123456, UTC), DEAD),
+    (" 2018-01-05 00:30Z ", datetime(2018, 1, 5, 0, 30, tzinfo=UTC), DEAD),
+    ("1969-12-31T23:59:59.999999", datetime(1969, 12, 31, 23, 59, 59, 999999, UTC), DEAD),
+    (1515110400123, datetime(2018, 1, 5, 0, 0, 0, 123000, UTC), DEAD),
+    (-1, datetime(1969, 12, 31, 23, 59, 59, 999000, UTC), DEAD),
+    ("1515110400123", datetime(2018, 1, 5, 0, 0, 0, 123000, UTC), DEAD),
+    (1515110400000000000, DEAD, DEAD),
+    (1.5, DEAD, DEAD),
+    (True, DEAD, DEAD),
+    ("2018-02-30", DEAD, DEAD),
+    ("0000-01-05", DEAD, DEAD),
+    ("9999-12-31T23:59:59-01:00", DEAD, DEAD),
+    ("2018-01-05 00:00 Europe/Berlin", DEAD, DEAD),
+    ("05.01.2018", DEAD, DEAD),
+    ("infinity", DEAD, DEAD),
+    ("epoch", DEAD, DEAD),
+    ("noon", DEAD, DEAD),
+]
+
+
+@pytest.mark.parametrize("taker", ["json", "csv", "the local host"])
+def test_a_time_of_a_record_is_the_same_to_everybody(taker: str, tmp_path: Path) -> None:
+    wrong = list[str]()
+    for given, *expected in TIMES:
+        for kind, wanted in zip(("timestamp", "date"), expected, strict=True):
+            found = TAKERS[taker](kind, given, tmp_path)
+            if found != wanted or type(found) is not type(wanted):
+                wrong.append(f"{given!r} as {kind}: {found!r}, not {wanted!r}")
+    assert not wrong
+
+
+_PARQUET_TIMES = [
+    (pa.array([-1500]).cast(pa.timestamp("ns")), "timestamp", datetime(1969, 12, 31, 23, 59, 59, 999998, UTC)),
+    (
+        pa.array([-2]).cast(pa.timestamp("us", "Europe/Berlin")),
+        "timestamp",
+        datetime(1969, 12, 31, 23, 59, 59, 999998, UTC),
+    ),
+    (pa.array([-1]).cast(pa.timestamp("ms")), "timestamp", datetime(1969, 12, 31, 23, 59, 59, 999000, UTC)),
+    (pa.array([-1], pa.int32()).cast(pa.date32()), "timestamp", datetime(1969, 12, 31, tzinfo=UTC)),
+    (pa.array([-1], pa.int32()).cast(pa.date32()), "date", date(1969, 12, 31)),
+    (pa.array([-1]).cast(pa.timestamp("us")), "date", DEAD),
+    (pa.array(["1969-12-31 23:59:59.999998500"]), "timestamp", datetime(1969, 12, 31, 23, 59, 59, 999998, UTC)),
+]
+
+
+@pytest.mark.parametrize(("column", "kind", "expected"), _PARQUET_TIMES)
+def test_a_time_of_a_parquet_file_is_a_time(column: pa.Array, kind: str, expected: Any, tmp_path: Path) -> None:
+    """Shortly before 1970: what is finer than microseconds is cut, never rounded into the next year."""
+    pq.write_table(pa.table({"x": column, "n": [1]}), tmp_path / "a.parquet")
+    assert _of_source(kind, {"kind": "parquet", "path": str(tmp_path)}, tmp_path / "a.parquet") == expected
+
+
 @pytest.mark.parametrize("stored", [pa.decimal128(12, 4), pa.decimal256(50, 3), pa.float64(), pa.int64(), pa.int8()])
 def test_a_number_of_a_parquet_file_is_a_decimal_where_it_has_no_more_digits(
     stored: pa.DataType, tmp_path: Path

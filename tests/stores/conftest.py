@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 
+import pytest
+
+from rollup.hosts.local import LocalHost
+from rollup.stores.databases import store_of
+from rollup.stores.delta.store import DeltaStore
+from rollup.stores.memory import MemoryStore
 from tests.servers.postgres import NewUrl, execute
+from tests.stores.samples import host
 
-__all__ = ["Backup", "NewUrl", "execute"]
+__all__ = ["Backup", "NewUrl", "Open", "execute"]
 
 _number = count()
+Open = Callable[[str], LocalHost]
+
+
+@pytest.fixture(params=["memory", "delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+    """A host over a store; of one that lasts, opened once more each time."""
+    if request.param == "postgresql":
+        new_url: NewUrl = request.getfixturevalue("new_url")
+        url = new_url()
+        yield lambda text: host(text, lambda a, e: store_of(a, e, url, patience=20))
+    elif request.param == "memory":
+        made = dict[str, LocalHost]()
+        yield lambda text: made.setdefault(text, host(text, MemoryStore))
+    elif request.param == "sqlite":
+        yield lambda text: host(text, lambda a, e: store_of(a, e, f"sqlite:///{tmp_path}/agg.db"))
+    else:
+        yield lambda text: host(text, lambda a, e: DeltaStore(a, e, tmp_path))
 
 
 class Backup:

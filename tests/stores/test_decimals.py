@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +14,7 @@ from rollup.core.errors import PlanError
 from rollup.gateway.rewriting.catalog import aggregation_ddl
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
-from rollup.stores.databases import store_of
-from rollup.stores.delta.store import DeltaStore
-from rollup.stores.memory import MemoryStore
-from tests.stores.conftest import NewUrl
-from tests.stores.samples import host
+from tests.stores.conftest import Open
 
 APP = """
 define stream S (k string, price decimal({p}, {s}), n int, ts long);
@@ -32,29 +27,12 @@ group by k aggregate by ts every hour ... year;
 define aggregation ByPrice from S select price, count() as events group by price aggregate by ts every hour ... day;
 """
 HOUR, START = 3_600_000, 1_515_110_400_000
-Open = Callable[[str], LocalHost]
 
 
 @pytest.fixture(autouse=True)
 def _all_digits() -> Iterator[None]:
     with localcontext(prec=80):
         yield
-
-
-@pytest.fixture(params=["memory", "delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
-    """A host over a store; of one that lasts, opened once more each time."""
-    if request.param == "postgresql":
-        new_url: NewUrl = request.getfixturevalue("new_url")
-        url = new_url()
-        yield lambda text: host(text, lambda a, e: store_of(a, e, url, patience=20))
-    elif request.param == "memory":
-        made = dict[str, LocalHost]()
-        yield lambda text: made.setdefault(text, host(text, MemoryStore))
-    elif request.param == "sqlite":
-        yield lambda text: host(text, lambda a, e: store_of(a, e, f"sqlite:///{tmp_path}/agg.db"))
-    else:
-        yield lambda text: host(text, lambda a, e: DeltaStore(a, e, tmp_path))
 
 
 def _app(p: int, s: int, times: bool) -> str:

@@ -76,6 +76,8 @@ class Columns:
         has = f"{column} IS NOT NULL"
         if stored == kind.duckdb:
             return column, has
+        if kind is Type.TIMESTAMP and (stored.startswith("TIMESTAMP") or stored == "DATE"):
+            return f"TRY_CAST({_microseconds(column) if stored.endswith('_NS') else column} AS TIMESTAMPTZ)", has
         return _instant(column, stored) if self._is_instant(name, kind) else cast(column, kind), has
 
 
@@ -86,8 +88,16 @@ def _sql(*path: str) -> str:
 def _instant(column: str, stored: str) -> str:
     """A time as milliseconds, cut: rounded to the next one, an event could fall into the next second."""
     if stored in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
-        number = f"EPOCH_NS({column})"
-        return f"{number} // 1000000 - CASE WHEN {number} % 1000000 < 0 THEN 1 ELSE 0 END"
+        return _cut(f"EPOCH_NS({column})", 1_000_000)
     if stored == "DATE":
         column = f"TRY_CAST({column} AS TIMESTAMP)"
     return f"EPOCH_MS(DATE_TRUNC('millisecond', {column}))"
+
+
+def _microseconds(column: str) -> str:
+    """A time to the nanosecond as one to the microsecond, cut."""
+    return f"MAKE_TIMESTAMP({_cut(f'EPOCH_NS({column})', 1000)})"
+
+
+def _cut(number: str, size: int) -> str:
+    return f"({number} // {size} - CASE WHEN {number} % {size} < 0 THEN 1 ELSE 0 END)"

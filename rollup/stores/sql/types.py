@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -75,6 +76,19 @@ class AnyDouble(sa.types.UserDefinedType[float]):
         return "NaN" if value else _ZERO if math.copysign(1.0, value) < 0 and not self.key else 0.0
 
 
+class Instant(sa.types.TypeDecorator[datetime]):
+    """An instant as text in ISO form, of UTC, for databases whose times have no zone."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+        return None if value is None else value.astimezone(UTC).isoformat()
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
+
+
 class JsonList(sa.types.TypeDecorator[list[Any]]):
     """A list as JSON text, decimals as texts in it, for databases without arrays."""
 
@@ -106,6 +120,8 @@ _SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
     pa.float64(): AnyDouble().with_variant(oracle.BINARY_DOUBLE(), "oracle"),
     pa.bool_(): sa.Boolean(),
     pa.string(): _text(_TEXT),
+    pa.timestamp("us", "UTC"): sa.DateTime(timezone=True).with_variant(Instant(), "sqlite"),
+    pa.date32(): sa.Date(),
     pa.binary(): sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql"),
 }
 
@@ -113,7 +129,9 @@ _SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
 def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[Any]:
     """The SQLAlchemy type of a column; text of an identity (`key`) is bounded where an index needs that."""
     if pa.types.is_list(arrow):
-        inner = postgresql.ARRAY(column_type(arrow.value_type, name))
+        # The encoder of rows knows lists of times without a zone only; here they are of UTC.
+        timed = pa.types.is_timestamp(arrow.value_type)
+        inner = postgresql.ARRAY(sa.DateTime() if timed else column_type(arrow.value_type, name))
         return JsonList().with_variant(inner, "postgresql")
     if arrow == pa.string() and key:
         return _text(64 if name == ZONE else _KEY)
