@@ -125,8 +125,8 @@ class Walk:
                 self.partials[name].time for name, rows in folded.items() if self.partials[name].hold_all(rows, events)
             }
         readers = self._readers(stream)
-        if not folded and len(self._all_readers) == 1:  # a second look: the fold leaves out by itself what it refuses
-            return {}
+        if not folded and len(self._all_readers) == 1 and not self.program.clocked:
+            return {}  # a second look: the fold leaves out by itself what it refuses
         return {each: each.refused(self.engine, view).cast(_REFUSED) for each in readers if each not in sure}
 
     def _readers(self, stream: str) -> list[EventTime]:
