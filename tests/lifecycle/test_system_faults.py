@@ -20,6 +20,7 @@ from rollup.lifecycle.book import Book
 from rollup.lifecycle.recover import look
 from rollup.sinks.base import Held
 from rollup.sinks.delta import DeltaSink
+from rollup.sources.base import DEAD
 from rollup.sources.file_log import logged
 from rollup.stores.dead_letters import SCHEMA, DeadLetters
 from rollup.stores.delta.missing import damage, emptied, files_at
@@ -53,8 +54,8 @@ class Kept:
         self.sink.write(ROWS, "q", Held(1))
         self.letters = DeadLetters(root)
         self.letters.append(SCHEMA.empty_table().slice(0, 0), "q", 1)
-        letter = {name: None for name in SCHEMA.names[:-2]} | {"stream": "S"}
-        self.letters.append(pa.Table.from_pylist([letter], pa.schema(list(SCHEMA)[:-2])), "q", 2)
+        letter = {name: None for name in DEAD.names} | {"stream": "S"}
+        self.letters.append(pa.Table.from_pylist([letter], DEAD), "q", 2)
         Book(root / "T").note("purge")
         (root / "offsets").mkdir()
         (root / "offsets" / "0").write_text('v1\n{"logOffset": 0}')
