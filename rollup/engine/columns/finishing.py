@@ -23,9 +23,8 @@ from rollup.engine.expressions import Call, Const, Expr, Field, walk
 from rollup.engine.row import comparable
 from rollup.engine.rows.plans import Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.select import compare
-from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.ranked import Ranked, Sorted
+from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import Kind, RowType
 
@@ -66,11 +65,7 @@ def against_finishing(plan: Select) -> str | None:
     pattern, ordering = isinstance(input, PatternInput), bool(finish.descending)
     single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not plan.rate.limited
     # Their rows are held in another order than on rows, which decides what a limit leaves of equal ones that are shown.
-    by_key = any(
-        isinstance(each, StreamInput)
-        and isinstance(each.window, _BY_KEY if plan.join is None else (*_BY_KEY, Ranked, TimeOrder))
-        for each in plan.inputs
-    )
+    by_key = any(isinstance(each, StreamInput) and isinstance(each.window, _BY_KEY) for each in plan.inputs)
     changes = any(
         isinstance(each, StreamInput) and isinstance(each.window, Grouped) and isinstance(each.window.inner, Time)
         for each in plan.inputs

@@ -157,7 +157,7 @@ def test_a_statement_that_no_core_covers_is_told_why(text: str):
         LOOKED_UP[0],
         "context I select * from S",
         "context Y select count(*) as n from S output snapshot when terminated",
-        "context N select context.id as i, sum(price) as s from S",
+        "context K select context.id as i, sum(price) as s from S",
         "select * from pattern [every a=S(price > 20) -> b=S(symbol=a.symbol) -> c=S(symbol=a.symbol)]",
         "select symbol, count(*) as n from S#sort(2, price) group by symbol",
     ],

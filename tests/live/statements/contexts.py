@@ -1,34 +1,12 @@
 """Statements in contexts."""
 
 STATEMENTS = {
-    "pairs of each": "context J select irstream s.symbol as s, s.volume as v, r.price as p, context.id as i "
-    "from S#length(2) as s, R#time(20 msec) as r where s.volume = r.volume",
-    "latest of each": "context J select irstream s.volume as v, r.price as p, context.key1 as k "
-    "from S#lastevent as s full outer join R#unique(volume) as r on s.price = r.price where s.volume is null or r.volume > 0",
-    "pairs of each in time": "context J select irstream s.price as p, r.price as q from S#time(15 msec) as s, R#time(20 msec) as r",
-    "totals of pairs of each": "context J select irstream sum(s.price) as a, count(*) as n, context.key1 as k "
-    "from S#time(25 msec) as s, R#length(3) as r having count(*) != 2",
-    "groups of pairs of each": "context J select irstream r.volume as v, sum(s.price) as a, context.id as i "
-    "from S#length(2) as s, R#time(15 msec) as r where s.volume >= r.volume group by r.volume",
-    "rows of pairs of each": "context C select irstream a.price as p, b.volume as v, sum(a.volume) as n "
-    "from S#unique(volume) as a, S(price < 50)#time(15 msec) as b where a.volume = b.volume group by b.symbol",
-    "pairs of categories": "context G select irstream a.price as p, b.volume as v, context.label as l "
-    "from S#firstunique(volume) as a, S#time(20 msec) as b where a.symbol = b.symbol",
-    "events with those of each": "context J select s.price as p, r.price as q, context.id as i "
-    "from S as s unidirectional left outer join R#length(2) as r on s.volume = r.volume",
-    "pairs of hashes": "context E select irstream s.price as p, r.symbol as q, r.volume as v, context.id as i "
-    "from S#time(20 msec) as s right outer join R#length(2) as r on s.volume = r.volume where s.price > 3 or r.price < 60",
-    "totals of pairs within": "context N select irstream count(*) as n, sum(b.price) as s, context.id as i "
-    "from S#length(3) as a, S#time(10 msec) as b where a.price < b.price",
-    "pairs of each into U": "context C insert into U select a.symbol as symbol, b.price as a from S#lastevent as a, S#length(2) as b",
     "most of each": "context C select max(price) as a, min(volume) as b from S",
     "tries of each": "context C select context.key1 as k, a[1].price as p, b.price as q from pattern [every ([2] a=S(volume > 0) -> "
     "b=S(price > 1))]",
     "whole matches of each": "context C select * from pattern [every a=S(price > 30) -> b=S(volume <= a.volume)]",
     "matches of each": "context C select context.key1 as k, a.price as p, b.price as q from pattern [every a=S(price > 30) -> "
     "b=S(price < 60, volume > a.volume) where timer:within(30 msec)]",
-    "thirds of each": "context N select context.id as i, a.price as p, c.volume as v from pattern [every a=S -> b=S(volume > 0) -> "
-    "c=S(price > 20)] where b.price > 1",
     "keyed": "context C select symbol, count(*) as c, avg(price) as p from S output last every 15 msec",
     "partitions": "context C select symbol, sum(price) as s, count(*) as n from S(price > 20)",
     "snapshots": "context C select symbol, sum(price) as s from S(price > 20) output snapshot every 10 msec",
@@ -57,7 +35,6 @@ STATEMENTS = {
     "earlier in each": "context C select symbol, price - prior(2, price) as p, prior(1, volume) as v, context.id as i from S",
     "earlier in categories": "context G select irstream context.label as l, prior(1, price) as p, prior(1, symbol) as s "
     "from S(price > 1)",
-    "earlier in time in each": "context N select context.id as i, prior(2, price) as p from S#time(20 msec) where volume > 0",
     "earlier and previous": "context C select prior(1, price) as p, prev(1, price) as q, prevcount(price) as n, context.key1 as k "
     "from S#length(2)",
     "previous of all in each": "context H select prev(2, price) as p, prevtail(symbol) as t from S(volume > 0)#keepall",
@@ -73,11 +50,6 @@ STATEMENTS = {
     "rows of categories": "context G select rstream context.label as l, symbol, price from S#length(2)",
     "hash": "context H select context.id as i, symbol, sum(price) as s from S group by symbol",
     "hash ahead": "context P select context.id as i, sum(price) as s, count(*) as n from S(price > 10)#length(3)",
-    "categories of keys": "context N select context.A.key1 as k, context.B.label as l, context.id as i, sum(price) as s from S",
-    "categories of keys in time": "context N select irstream context.B.label as l, avg(price) as s from S#time(20 msec)",
-    "categories of keys at last": "context N select context.id as i, context.A.key1 as k, count(*) as n from S output last every 15 msec",
-    "keys of hashes": "context M select irstream context.B.key2 as k, context.id as i, symbol, price from S#length(2)",
-    "keys of hashes at last": "context M select context.id as i, sum(price) as s from S output last every 15 msec",
     "of each into U": "context C insert into U select symbol, sum(price) as a from S",
     "of categories into U": "context G insert into U select context.label as symbol, max(price) as a from S#length(2)",
     "members": "context C select symbol, volume, avg(price) as a from S where volume > 1",

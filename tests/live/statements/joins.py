@@ -3,18 +3,6 @@
 STATEMENTS = {
     "pairs of a key": "select irstream s.symbol as s, r.price as p from S#groupwin(symbol)#length(2) as s, "
     "R#groupwin(volume)#length(1) as r where s.volume = r.volume",
-    "pairs of batches": "select irstream s.symbol as s, r.price as p, r.volume as v from S#time_batch(20 msec) as s, "
-    "R#length_batch(3) as r where s.symbol = r.symbol",
-    "best pairs": "select irstream s.price as p, r.volume as v from S#sort(3, price desc) as s, R#rank(symbol, 2, price) as r "
-    "where s.symbol = r.symbol or r.volume > 2",
-    "totals of pairs while": "select irstream count(*) as n, sum(r.price) as s from "
-    "S#time_order(current_timestamp(), 15 msec) as s, R#expr(current_count < 3) as r where s.volume = r.volume",
-    "pairs of a clock": "select s.symbol as s, r.price as p from S#ext_timed(current_timestamp(), 20 msec) as s "
-    "left outer join R#firsttime(30 msec) as r on s.symbol = r.symbol",
-    "pairs of batches every": "select irstream s.symbol as s, r.price as p from S#length_batch(2) as s, R#time(20 msec) as r "
-    "where s.symbol = r.symbol output every 15 msec",
-    "totals of pairs of batches": "select r.symbol as s, count(*) as n, sum(s.price) as a from S#time_batch(20 msec) as s, "
-    "R#unique(symbol) as r where s.symbol = r.symbol group by r.symbol output last every 25 msec",
     "pairs": "select a.price as x, b.price as y from S(volume < 2)#time(20 msec) as a, S(volume >= 2)#length(3) as b "
     "where a.symbol = b.symbol",
     "two": "select s.price as x, t.price as y, t.volume as v from S#time(30 msec) as s, R(price > 1)#time(15 msec) as t "

@@ -3,10 +3,6 @@
 STATEMENTS = {
     "whether any left": "select symbol, leaving() as l, count(*) as n from S#length(3) group by symbol",
     "whether any left in time": "select irstream leaving() as l, sum(price) as s from S#time(20 msec)",
-    "batches with themselves": "select irstream a.price as p, b.volume as v from S#length_batch(2) as a full outer join "
-    "S#time_batch(15 msec) as b on a.symbol = b.symbol where a.price is null or b.price is null or a.price >= b.price",
-    "first pairs of all": "select irstream s.price as p, r.price as q from S#firstunique(symbol) as s full outer join "
-    "R#firstlength(4) as r on s.volume = r.volume",
     "filter": "select symbol, price * volume as n from S(price > 40)",
     "a": "select * from S(symbol = 'a')",
     "b": "select * from S(symbol = 'b')",

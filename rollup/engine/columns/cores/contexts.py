@@ -8,7 +8,6 @@ from rollup.engine.columns.cores.lived import living
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.partition_totals import PartitionTotals, partition_totals
 from rollup.engine.columns.cores.partitioned import Partitioned, partitioned
-from rollup.engine.columns.cores.partitioned_joins import partitioned_join
 from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import Select
 from rollup.engine.types import RowType
@@ -18,10 +17,8 @@ def in_context(
     plan: Select, context: Context, reads: Mapping[str, RowType]
 ) -> PartitionTotals | Partitioned | Living | str:
     """The core of a statement in a context, or the first reason against it."""
-    if plan.join is not None and plan.rate.limited:
-        return "an output rate over a join in a context"
     if plan.join is not None:
-        return partitioned_join(plan, context, reads)
+        return "a join in a context"
     if len(reads) != 1:
         return "a pattern over several streams in a context"
     ((stream, type),) = reads.items()

@@ -32,9 +32,9 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
-from rollup.engine.rows.windows.timed import Time, TimeBatch
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -202,12 +202,6 @@ def folded_join(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> Fo
     """The core of aggregates over a join, or the first reason against it; `adds_up`: what one input alone brings about counts
     on between its events.
     """
-    found = folded_pairs(plan, reads, adds_up)
-    return found if isinstance(found, str) else found[0]
-
-
-def folded_pairs(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> tuple[FoldedJoin, Places] | str:
-    """The same, with where the fields of a pair are."""
     if plan.lookups:
         return "look-ups beside a join"
     unasked = replace(plan, projection=replace(plan.projection, having=None))  # it is of the groups
@@ -228,11 +222,10 @@ def folded_pairs(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> t
     kinds = [list(reads[side.filter.stream].fields.values()) for side in join.sides]
     type = RowType("pairs", {f"field{at}": kinds[place][index] for (place, index), at in places.items()})
     columns = shifted(inner.projection, 0 if by_group else len(places))
-    core = FoldedJoin(
+    return FoldedJoin(
         input.filter, None, input.window, keys, calls, by_group, columns, len(places), plan.emitted,
         type=type, join=join, chosen=chosen, apart=alone and not adds_up, plan=inner,
     )  # fmt: skip
-    return core, places
 
 
 def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:
@@ -257,9 +250,9 @@ def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:
 def _lets_in(window: WindowSpec | None) -> bool:
     """Whether all rows get into a window: then the pairs that there are are those that have come and not left."""
     match window:
-        case Length() | Time(size=None) | KeepAll() | Unique(first=False) | LengthBatch(early=False) | TimeBatch():
+        case Length() | Time(size=None) | KeepAll() | Unique(first=False):
             return True
-        case Grouped(inner=Length()):  # those of partitions
+        case Grouped(inner=Length()):
             return True
         case _:
             return False

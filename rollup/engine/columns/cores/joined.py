@@ -17,8 +17,7 @@ from rollup.engine.columns.cores.covering import against, equated, filtered, fir
 from rollup.engine.columns.cores.keys import matching, whole
 from rollup.engine.columns.cores.pairing import Pairs, Rules, paired
 from rollup.engine.columns.cores.rewriting import of_one_event
-from rollup.engine.columns.cores.sides import Moved, Moves, Side
-from rollup.engine.columns.cores.windowed_sides import side_of
+from rollup.engine.columns.cores.sides import Moved, Moves, Side, side_of
 from rollup.engine.columns.evaluate import Columns, evaluate, flags, passing
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.loops import loop
@@ -124,29 +123,21 @@ class Join:
         dues = (side.due(own) for side, own in zip(self.sides, self.parts(state), strict=True))
         return min((at for at in dues if at is not None), default=None)
 
-    def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
-        """What is due comes and leaves at the instant the clock has now, and no event comes."""
-        return self.step(self.together(state, nothing.now), nothing, True)
-
     def together(self, state: State, now: int) -> State:
         """The state in which the rows that are due by `now` leave then."""
         parts = [side.together(own, now) for side, own in zip(self.sides, self.parts(state), strict=True)]
         together = self.holding(parts, state.scalars["now"])
         return State({**state.tables, **together.tables}, together.scalars)
 
-    def first_due(self, state: State) -> dict[Any, int]:
-        """When the oldest row of each value of the first key leaves by itself."""
-        found = dict[Any, int]()
-        for side, own in zip(self.sides, self.parts(state), strict=True):
-            for key, due in side.dues(own):
-                found[key] = min(due, found.get(key, due))
-        return found
+    def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
+        """What is due leaves at the instant the clock has now, and no event comes."""
+        return self.step(self.together(state, nothing.now), nothing)
 
-    def step(self, state: State, batch: Batch, late: bool = False) -> tuple[State, Found]:
-        """The pairs that a batch of one of the streams makes, or (`late`) what had been due."""
+    def step(self, state: State, batch: Batch) -> tuple[State, Found]:
+        """The pairs that a batch of one of the streams makes."""
         before: int = state.scalars["now"]
         sides = list(zip(self.sides, self.parts(state), strict=True))
-        arrived = [side.arrived(own, batch, before, late) for side, own in sides]
+        arrived = [side.arrived(own, batch, before) for side, own in sides]
         tables = [each.table for each in arrived]
         codes, keys = self._numbered(tables)
         moved = [side.moved(rows, own) for side, rows, own in zip(self.sides, arrived, codes, strict=True)]

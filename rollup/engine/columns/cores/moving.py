@@ -177,7 +177,7 @@ class Moving(Queued):
         """The table of when each row leaves, where that is by a time of its own."""
         return {} if self.parts.stamp is None else {"leaves": pa.table({"at": leaves})}
 
-    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made, Step, Changes]:
+    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made]:
         """The same; of what had been due before the step, or `late` before its end, all leaves then."""
         since = taken.now if late else state.scalars["now"]
         step = self.given(state, taken)
@@ -198,7 +198,7 @@ class Moving(Queued):
             marks.keep(content, each.numbers[moves.staying])
             if each.part.placed:
                 order.keep(content, each.placed, moves.staying, bits >> p & 1)
-        return after, made, step, moves
+        return after, made
 
     def due(self, state: State) -> int | None:
         """When a row leaves next by itself."""

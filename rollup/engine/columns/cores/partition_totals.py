@@ -16,8 +16,7 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.nested import division
-from rollup.engine.columns.cores.partitions import Division
+from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints

@@ -16,11 +16,9 @@ from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.nested import division
-from rollup.engine.columns.cores.partitions import Division
+from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
@@ -45,21 +43,13 @@ class Partitioned:
     that of the partition, over the same (None: that of the event that brings a row).
     """
 
-    divisions: tuple[Division, ...]
-    inner: FilterProject | Folded | Recalling | Matched | Renewing | Joined
+    division: Division
+    inner: FilterProject | Folded | Recalling | Matched | Renewing
     type: RowType
     number: Expr | None
     projection: Projection
     properties: tuple[str, ...]
     emitted: Emitted
-
-    @property
-    def division(self) -> Division:
-        """How the first stream is divided; what is known of the partitions is the same for all."""
-        return self.divisions[0]
-
-    def _division_of(self, batch: Batch) -> Division:
-        return next((each for each in self.divisions if each.filter.stream == batch.stream), self.division)
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -102,17 +92,17 @@ class Partitioned:
         """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has
         them), and what partitions are told by then.
         """
-        division = self._division_of(batch)
+        division = self.division
         taken = Taken.of(batch, state.scalars["now"], division.filter)
         return taken, *division.wider(self.known(state), taken, batch.stream)
 
     def _begins(self, state: State, taken: Taken, wider: Batch, known: pa.Array) -> Ints | None:
         """The events with which partitions begin; None where none does."""
         old = self.known(state)
-        return taken.places[self._division_of(wider).begins(old, wider)] if len(known) > len(old) else None
+        return taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Recalling | Matched | Renewing | Joined):
+        if not isinstance(self.inner, Recalling | Matched | Renewing):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -203,7 +193,7 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
         return "a column that is neither a key nor an aggregate"
     reason = first(unshown(answered(each)) for each in used) or unlisted(plan.projection, input.window)
     number = Field(0, 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields), LONG)
-    return reason or Partitioned((found,), inner, wider, number, projection, properties(plan), plan.emitted)
+    return reason or Partitioned(found, inner, wider, number, projection, properties(plan), plan.emitted)
 
 
 def known(plan: Select, found: Division) -> bool:
@@ -236,7 +226,7 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
     seen = properties_behind(of_events(_of_tags(plan, input.pattern, type), places_in(inner)), len(kinds))
     reason = first(map(unshown, shown(seen)))
-    return reason or Partitioned((found,), every, wider, None, seen, properties(plan), plan.emitted)
+    return reason or Partitioned(found, every, wider, None, seen, properties(plan), plan.emitted)
 
 
 def _of_tags(plan: Select, pattern: Pattern, type: RowType) -> Select:
@@ -269,7 +259,7 @@ class Seeing:
     """
 
     given: Projection
-    inner: FilterProject | Folded | Recalling | Joined
+    inner: FilterProject | Folded | Recalling
     width: int
 
     @cached_property

@@ -21,9 +21,9 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.evaluate import arrow, evaluate, flags, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.contexts.levels import Categories, Hashed, Keyed, Level
+from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, Level, Lived
 from rollup.engine.rows.plans import Filter
-from rollup.engine.types import DataType
+from rollup.engine.types import DataType, RowType
 
 
 @dataclass(frozen=True)
@@ -280,3 +280,15 @@ def streams_of(level: Level) -> list[str]:
             return [filter.stream]
         case _:
             return []
+
+
+def division(context: Context, stream: str, type: RowType) -> Division | str:
+    """How a context divides a stream of that type, which is the only one it divides, or the first reason against it: any other
+    would begin partitions unheard.
+    """
+    if len(context.levels) > 1:
+        return "a context of several levels"
+    name, level = context.levels[0]
+    if not isinstance(level, Lived) and (divided := streams_of(level)) != [stream]:
+        return "a context of several streams" if stream in divided else "a stream outside the context"
+    return of_level(context.name, name, level, stream, list(type.fields.values()))

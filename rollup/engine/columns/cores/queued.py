@@ -158,20 +158,20 @@ class Queued(Folded):
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        return self.stepped(state, taken)[:2]
+        return self.stepped(state, taken)
 
     def released(self, state: State, taken: Taken) -> tuple[State, Made]:
         """What is due is let out, late, and no event comes."""
-        return self.stepped(state, taken, True)[:2]
+        return self.stepped(state, taken, True)
 
-    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made, Step, Changes]:
-        """The state and the rows, with what the window was given and its changes."""
+    def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made]:
+        """The state and the rows; `late`: what is due is let out, and no event comes."""
         step, condition = self.given(state, taken), self.condition
         if late:
             moved = released_of(self.window, step)
         else:
             moved = changes_of(self.window, step) if condition is None else condition.changes(step, state.tables)
-        return *self.through(state, step, moved), step, moved.changes
+        return self.through(state, step, moved)
 
     def given(self, state: State, taken: Taken) -> Step:
         """What the window is given with a step."""

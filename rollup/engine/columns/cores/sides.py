@@ -5,10 +5,9 @@ A window lets its oldest row out first (of length, of time), or that of the arri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from rollup.engine.columns.evaluate import arrow, evaluate, flags, plain
 from rollup.engine.columns.groups import Ints, key_codes
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
-from rollup.engine.rows.plans import Filter
+from rollup.engine.rows.plans import Filter, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
@@ -138,7 +137,7 @@ class Side:
         """The rows that the window holds."""
         return own.tables[""]
 
-    def arrived(self, own: State, batch: Batch, before: int, late: bool) -> Arrived:
+    def arrived(self, own: State, batch: Batch, before: int) -> Arrived:
         """These with those that a batch brings, at the instant `before` or later."""
         table, taken = own.tables[""], self._taken(batch)
         places = np.flatnonzero(taken)
@@ -170,24 +169,12 @@ class Side:
         """Whether the clock lets rows out."""
         return isinstance(self.window, Time)
 
-    @property
-    def brings(self) -> bool:
-        """Whether the clock brings rows."""
-        return False
-
     def due(self, own: State) -> int | None:
         """When the oldest row leaves by itself."""
         table = own.tables[""]
         if not isinstance(self.window, Time) or not table.num_rows:
             return None
         return table.column("time")[0].as_py() + self.window.span
-
-    def dues(self, own: State) -> Iterator[tuple[Any, int]]:
-        """The first key of each row that leaves by itself, and when that is."""
-        if isinstance(self.window, Time):
-            table = own.tables[""]
-            for key, came in zip(table.column(1).to_pylist(), table.column(0).to_pylist(), strict=True):
-                yield key, came + self.window.span
 
     def together(self, own: State, now: int) -> State:
         """The state in which rows that are due by `now` leave at `now`."""
@@ -253,6 +240,12 @@ class Side:
         stays = np.ones(table.num_rows, bool)
         stays[gone] = False
         return table.filter(pa.array(stays))
+
+
+def side_of(input: StreamInput, keys: Sequence[Expr], fields: Sequence[int], type: RowType) -> Side | str:
+    """An input of a join, with what is equal and what is kept of its rows; or the first reason against its window."""
+    reason = None if input.window is None else unheld(input.window)
+    return reason or Side(input.filter, input.window, tuple(keys), tuple(fields), type)
 
 
 def unheld(window: WindowSpec | None) -> str | None:

@@ -18,10 +18,10 @@ from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.counts import Clock, Pacing
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
-from rollup.engine.expressions import Const, Expr, Variable
+from rollup.engine.expressions import Const, Variable
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rate import Rate
-from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
@@ -43,9 +43,7 @@ def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rat
     if core.lines.held:
         return "aggregates that go by more than sums over a join, with an output rate"
     lazy = bool(core.calls) and (mode == "default" or ordered)
-    if lazy and not all(
-        isinstance(each.window, Length | KeepAll | Unique | LengthBatch | None) for each in core.join.sides
-    ):
+    if lazy and not all(isinstance(each.window, Length | KeepAll | Unique | None) for each in core.join.sides):
         return "aggregates over a join of windows by time that an output works out"
     found = _rated(plan, core, core.type, ordered)
     if isinstance(found, str):
@@ -174,11 +172,6 @@ def _pacing(rate: Rate) -> Pacing | str:
     if rate.span is not None or not isinstance(rate.events, Const | Variable):
         return "output every so many events, where that is not a number"
     return Pacing(Clock(), rate.events)
-
-
-def number_of(expr: Expr | None) -> int | None:
-    """The number that an expression is, where it is a literal."""
-    return expr.value if isinstance(expr, Const) and isinstance(expr.value, int) else None
 
 
 def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: RowType) -> Firsts | str:

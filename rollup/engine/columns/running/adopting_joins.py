@@ -9,14 +9,12 @@ import numpy as np
 
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Join
-from rollup.engine.columns.cores.windowed_sides import WindowedSide
 from rollup.engine.columns.running.adopting_folds import (
     INPUTS,
     KEPT,
     columns_of,
     groups_of,
     groups_table,
-    queued_state,
 )
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
@@ -26,9 +24,6 @@ def joined_state(core: Join, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
     parts = list[State]()
     for side, input in zip(core.sides, kept[INPUTS], strict=True):
-        if isinstance(side, WindowedSide):
-            parts.append(queued_state(side.core, [[input]], side.type, now))
-            continue
         held = input[0] or ()
         if isinstance(side.window, Grouped):
             held = [row for _, inner in held for row in inner]

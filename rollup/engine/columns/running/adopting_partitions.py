@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin
-from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -26,7 +24,6 @@ from rollup.engine.columns.running.adopting_folds import (
     queued_state,
     staying_state,
 )
-from rollup.engine.columns.running.adopting_joins import folded_join_state, joined_state
 from rollup.engine.columns.running.adopting_patterns import matched_in_partitions
 from rollup.engine.columns.running.adopting_recalled import in_one, recalling_in_partitions
 from rollup.engine.row import Row
@@ -49,8 +46,6 @@ def partitioned_state(core: Partitioned, component: Component, name: str) -> Sta
         return core.state(recalling_in_partitions(core.inner, inputs, now), known)
     if isinstance(core.inner, Matched | Renewing):
         return core.state(matched_in_partitions(core.inner, begun, now), known)
-    if isinstance(core.inner, Joined | FoldedJoin):
-        return core.state(_joined(core.inner, plan, kept, now), known)
     if isinstance(core.inner, KeepingEach):
         return core.state(staying_state(core.inner, _window(KeepAll(), kept), now), known)
     if not isinstance(core.inner, Folded):
@@ -94,14 +89,6 @@ def _begun(component: Component, name: str) -> tuple[list[Any], list[Any]]:
     return [key for _, key in begun], kept
 
 
-def _joined(core: Joined | FoldedJoin, plan: Select, kept: Sequence[Any], now: int) -> State:
-    """The windows of the join of all partitions, and its groups."""
-    inputs = [[_window(side.window, kept, place)] for place, side in enumerate(core.join.sides)]
-    if isinstance(core, Joined):
-        return joined_state(core.join, [inputs], now)
-    return folded_join_state(core, [inputs, None, [[[_groups(core, plan, kept)]]]], now)
-
-
 def _groups(core: Folded, plan: Select, kept: Sequence[Any]) -> list[Any]:
     """Key, slots and rows of the groups of all partitions; of a partition that is a group, be it empty."""
     found = list[Any]()
@@ -118,9 +105,9 @@ def groups_in(core: Folded, number: int, kind: Any, total: bool) -> list[Any]:
     return [((number, *key), slots, rows) for key, slots, rows in own]
 
 
-def _window(window: WindowSpec | None, kept: Sequence[Any], input: int = 0) -> list[Any]:
-    """The rows of all windows of an input, as the one window that they are has them."""
-    return in_one(window, [wider(each[INPUTS][input][0] or (), number) for number, each in enumerate(kept)])
+def _window(window: WindowSpec | None, kept: Sequence[Any]) -> list[Any]:
+    """The rows of all windows, as the one window that they are has them."""
+    return in_one(window, [wider(each[INPUTS][0][0] or (), number) for number, each in enumerate(kept)])
 
 
 def wider(kept: Any, number: int) -> Any:

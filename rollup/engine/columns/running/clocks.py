@@ -14,7 +14,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
-from rollup.engine.columns.cores.joined import Join, Joined
+from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Levels
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -135,8 +135,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return _shown(core, state, now, nothing)
         case Partitioned(inner=Folded(window=Time(span))):
             return _of_partitions(core, state, now - span, nothing)
-        case Partitioned(inner=Joined() | FoldedJoin() as inner):
-            return _of_joins(core, inner.join, state, now, nothing)
         case Partitioned(inner=Queued(dated=True)):
             return core.released(state, nothing)
         case _:
@@ -184,16 +182,6 @@ def _of_partitions(core: Partitioned, state: State, limit: int, nothing: Batch) 
     after, output = core.step(_inside(state, limit), nothing)
     assert output.part is not None
     return after, output.at_places(np.lexsort((output.part, dues[output.part])))
-
-
-def _of_joins(core: Partitioned, join: Join, state: State, now: int, nothing: Batch) -> tuple[State, Output]:
-    """The same of what has left the windows of a join."""
-    held = state.held()
-    firsts = join.first_due(held["core"])
-    after, output = core.step(state.instead({**held, "core": join.together(held["core"], now)}), nothing)
-    assert output.part is not None
-    dues = np.array([firsts[part] for part in output.part.tolist()], np.int64)
-    return after, output.at_places(np.lexsort((output.part, dues)))
 
 
 def _shown(core: PartitionTotals, state: State, now: int, nothing: Batch) -> tuple[State, Output]:

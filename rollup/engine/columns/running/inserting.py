@@ -100,9 +100,8 @@ def clocked(core: Core) -> bool:
             return clocked(inner)
         case Levels():
             inner = core.levels[0]
-        case (Joined() as joined) | Partitioned(inner=Joined() as joined):
-            sides = joined.join.sides
-            return any(side.brings or (joined.emitted != "new" and side.timed) for side in sides)
+        case Joined():
+            return core.emitted != "new" and any(side.timed for side in core.join.sides)
         case Partitioned() | Living():
             inner = core.inner
         case Rated() | Firsts():
@@ -113,8 +112,6 @@ def clocked(core: Core) -> bool:
         return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
     if isinstance(inner, FoldedJoin):
-        if any(side.brings for side in inner.join.sides):
-            return True
         timed = any(side.timed for side in inner.join.sides)
     else:
         timed = _timed(inner)

@@ -199,8 +199,6 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[t
     inner, now = core.inner, state.held()["core"]
     if isinstance(inner, Recalling):
         rows = [] if inner.window is None else _reading(inner, now)
-    elif isinstance(inner, Joined):
-        rows = inner.content(now)
     else:
         every = range(core.division.count(core.known(state))) if core.total else None
         rows = _folded(inner, every, plan, now) if isinstance(inner, Folded) else _staying(inner, now)
@@ -220,7 +218,7 @@ def _folded(inner: Folded, every: Sequence[int] | None, plan: Select, now: State
     if every is not None:
         values, nothing = dict(groups), _nothing(inner.lines)
         return [(number, *values.get(number, nothing)) for number in every]
-    if inner.by_group and (isinstance(inner, FoldedJoin) or not plan.unbounded):
+    if inner.by_group and not plan.unbounded:
         found = (groups[place] for place in _there(inner, seen))
         return [(*_key(key), *values) for key, values in found]
     if isinstance(inner, KeepingFolded):

@@ -27,8 +27,6 @@ JOINS = [
     "select irstream a.price as x, b.price as y from S#time(15 msec) as a, S#time(30 msec) as b where a.symbol = b.symbol "
     "and a.price > b.price order by a.price desc, b.price limit 2",
     "select irstream distinct a.id as i from S#length(2) as a left outer join S#unique(id, flag) as b on a.id = b.id",
-    "select irstream a.id as i, b.id as j from S#sort(3, price) as a left outer join S(volume>=1)#time_batch(20 msec) as b "
-    "on a.symbol = b.symbol",
 ]
 BY_DOUBLES = [
     "select a.id as i, b.id as j, a.price as p from S#length(3) as a inner join S(flag)#length(4) as b on a.price = b.price",
@@ -40,8 +38,6 @@ FOLDED_JOINS = [
     "select irstream max(a.volume) as m, min(b.id) as n from S#length(3) as a, S(flag)#length(4) as b where a.volume = b.volume",
     "select a.symbol as k, count(distinct b.id) as n, median(a.price + 1) as m from S#time(20 msec) as a, S#unique(symbol) as b "
     "where a.volume = b.volume group by a.symbol",
-    "select a.id as i, max(b.price + 1) as m from S#length_batch(3) as a, S#keepall as b where a.id = b.volume group by b.flag",
-    "context C select max(a.volume) as m, sum(distinct b.volume) as n from S#length(2) as a, S#time(25 msec) as b where a.id = b.id",
     "select a.symbol as k, sum(b.price) as s, count(*) as n from S(volume<2)#length(4) as a, S(volume>=1)#length(3) as b "
     "where a.symbol = b.symbol group by a.symbol",
     "select irstream sum(a.price) as s, avg(b.volume) as m, count(b.flag) as n from S#time(20 msec) as a, S#unique(symbol) as b "
@@ -66,8 +62,6 @@ RATED_JOINS = [
     "output every 3 events",
     "select irstream sum(b.price) as m, count(*) as n from S#unique(symbol) as a, S#keepall as b where a.id = b.volume "
     "output every 20 msec",
-    "select a.id as i, sum(b.price) as m from S#length(3) as a, S#length_batch(2) as b where a.volume = b.volume group by b.flag "
-    "output last every 20 msec order by sum(b.price)",
     "select a.symbol as k, count(*) as n from S(volume<2)#time(20 msec) as a, S(volume>=1)#time(20 msec) as b "
     "where a.symbol = b.symbol group by a.symbol output last every 20 msec",
     "select irstream a.symbol as k, sum(b.price) as s from S#time(20 msec) as a, S#length(4) as b where a.symbol = b.symbol "

@@ -125,7 +125,6 @@ HELD = [
 FINISHED = [
     "context C select symbol, sum(price) as s from S#length(3) order by symbol",
     "context G select distinct symbol, volume from S#time(20 msec) order by volume",
-    "context C select a.id as i, b.id as j from S#length(2) as a, S#length(3) as b where a.volume = b.volume order by a.id desc limit 1",
     "select symbol, price from S(price > 1) order by volume desc limit 3",
     "select distinct symbol, sum(price) as s from S group by symbol order by sum(price) limit 1 offset 0",
     "context C select symbol, sum(price) as s from S order by symbol",
