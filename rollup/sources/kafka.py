@@ -32,6 +32,7 @@ from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, re
 from rollup.sources.content.presence import HAS, check_names, expected, json_looked, looked, objects
 from rollup.sources.content.records import check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
+from rollup.sources.topics.beside import Beside
 from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, values_of
 from rollup.sources.topics.values import Unread, Values, texts
@@ -63,7 +64,7 @@ _PATIENCE = 3.0
 
 class Kafka:
     """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
-    `max_events_per_batch`, `columns` (rename), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
+    `max_events_per_batch`, `columns` (rename), `message` (see `rollup.sources.topics.beside`), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
     Kafka source), `registry`, `registry_settings` and `schema_file` (what values are, JSON without them; see
     `rollup.sources.topics.values`), `read` (who reads the messages, `tasks` or `spark`; by default tasks where they can)."""
 
@@ -79,6 +80,11 @@ class Kafka:
         """How the bytes of its messages are read. Raises ConfigError."""
         return values_of(self.stream.name, self.options)
 
+    @cached_property
+    def beside(self) -> Beside:
+        """What events take of messages beside their values. Raises ConfigError."""
+        return Beside.of(self.stream, self.options)
+
     def check(self) -> None:
         """See `Source.check`."""
         if self.options.get(READ) == TASKS and self.way.settings is None:
@@ -86,7 +92,7 @@ class Kafka:
                 f'[sources.{self.stream.name}] {READ} is "{TASKS}": {self.way.reason}',
                 hint=f"without `{READ}` Spark reads the messages, as that option says",
             )
-        assert self.values is not None
+        assert self.values is not None and self.beside is not None
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
@@ -131,7 +137,9 @@ class Kafka:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
             reader = reader.option(name, value)
-        return reader.load().selectExpr(*(_PLACE if self.way.settings is not None else (_VALUE, *_PLACE)))
+        if self.way.settings is not None:
+            return reader.load().selectExpr(*_PLACE)
+        return self._messages(reader.option("includeHeaders", bool(self.beside.binary)).load())
 
     def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """A bounded read: of every partition of the topic the offsets from its start to before its end."""
@@ -145,7 +153,13 @@ class Kafka:
                 reader = reader.option(name, value)
         for name, offsets in (("startingOffsets", starts), ("endingOffsets", ends)):
             reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
-        return reader.load().selectExpr(_VALUE, *_PLACE)
+        return self._messages(reader.option("includeHeaders", bool(self.beside.binary)).load())
+
+    def _messages(self, frame: DataFrame) -> DataFrame:
+        """What tasks are given of messages that Spark reads."""
+        from pyspark.sql import functions as f
+
+        return frame.select(*map(f.expr, (_VALUE, *_PLACE)), *self.beside.selected())
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
@@ -187,7 +201,7 @@ class Kafka:
 
         assert self.way.settings is not None
         wanted = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()]
-        return read(wanted, self.options["topic"], self.way.settings)
+        return read(wanted, self.options["topic"], self.way.settings, self.beside.binary)
 
     def _placed(self, batch: pa.Table) -> pa.Table:
         """Where messages stand, with the number of each and when it was received."""
@@ -219,6 +233,7 @@ class Kafka:
 
     def _of_structs(self, engine: ColumnEngine, placed: pa.Table, records: pa.Array) -> Part:
         """Records with types to events."""
+        records = self.beside.in_structs(records, placed)
         with engine.tables({"kafka_rows": placed.append_column(ROW, records)}):
             told = engine.connection.execute(f"DESCRIBE SELECT UNNEST({ROW}) FROM kafka_rows").fetchall()
             asked = [self._renamed.get(name, name) for name in self.stream.attributes]
@@ -233,6 +248,7 @@ class Kafka:
     def _of_documents(self, engine: ColumnEngine, placed: pa.Table, values: pa.Array | pa.ChunkedArray) -> Part:
         """JSON objects to events."""
         raw, readable = texts(values)
+        raw = self.beside.in_documents(engine, raw, placed)
         placed = placed.append_column("raw", raw).append_column("readable", readable)
         placed = placed.append_column("plain", pa.repeat(plain(raw), placed.num_rows))
 

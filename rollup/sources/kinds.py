@@ -58,6 +58,7 @@ KINDS: dict[str, Provider] = {
             "optional": names,
             "slack": elsewhere,
             READ: one_of(TASKS, SPARK),
+            "message": texts,
             "registry": text,
             "registry_settings": settings,
             "schema_file": folder,

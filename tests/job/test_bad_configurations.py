@@ -99,6 +99,8 @@ def no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("it was not refused before the start")
 
+    import rollup.hosts.spark.driver  # now, so that it does not take the name that is set aside for good
+
     monkeypatch.setattr("rollup.hosts.spark.session.Coming", started)
     monkeypatch.setattr("rollup.gateway.servers.serve.PrivateServer", started, raising=False)
 

@@ -7,8 +7,9 @@ again like any other that failed for what may pass.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from rollup.core.errors import SourceError
 from rollup.core.garbage import uncollected
+from rollup.sources.topics.beside import HEADER, KEY
 from rollup.sources.topics.consumers import Client, client
 from rollup.sources.topics.ranges import Range
 from rollup.sources.topics.ways import Settings
@@ -29,7 +31,7 @@ MESSAGES = pa.schema(
         ("kafka_offset", pa.int64()),
     ]
 )
-"""`value` is null where a message has none."""
+"""`value` is null where a message has none. Fields that are asked for beside it are further columns of bytes."""
 PATIENCE = 15.0
 """Seconds without anything new; less than the watchdog over Spark's jobs waits before it says something."""
 _AT_ONCE = 16_384
@@ -43,11 +45,16 @@ _LEAVE = (
 Longs = npt.NDArray[np.int64]
 
 
-def read(ranges: Sequence[Range], topic: str, settings: Settings) -> pa.Table:
-    """All messages of some ranges. Raises SourceError when they cannot be read, or no longer are there."""
+def read(
+    ranges: Sequence[Range], topic: str, settings: Settings, fields: Mapping[str, str] = MappingProxyType({})
+) -> pa.Table:
+    """All messages of some ranges, with fields beside their values in columns of some names. Raises SourceError when they cannot be read, or no
+    longer are there."""
+    schema = pa.schema([*MESSAGES, *((name, pa.binary()) for name in fields.values())])
     try:
         with client(settings, topic) as found, uncollected():
-            return pa.concat_tables([MESSAGES.empty_table(), *_Reading(found, topic, ranges).tables()]).combine_chunks()
+            tables = _Reading(found, topic, ranges, fields).tables()
+            return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
     except KafkaException as problem:
         raise SourceError(f"cannot read topic {topic}: {problem.args[0].str()}") from None
 
@@ -55,8 +62,8 @@ def read(ranges: Sequence[Range], topic: str, settings: Settings) -> pa.Table:
 class _Reading:
     """The ranges of a task while they are read: per partition the offset that comes next, and the end."""
 
-    def __init__(self, found: Client, topic: str, ranges: Sequence[Range]) -> None:
-        self._client, self._topic = found, topic
+    def __init__(self, found: Client, topic: str, ranges: Sequence[Range], fields: Mapping[str, str]) -> None:
+        self._client, self._topic, self._fields = found, topic, fields
         most = max((each.partition for each in ranges), default=0) + 1
         # One place more, for a partition that is not asked for: nothing of it is below its end.
         self._next: Longs = np.zeros(most + 1, np.int64)
@@ -98,6 +105,8 @@ class _Reading:
         times = np.fromiter(map(itemgetter(1), map(Message.timestamp, found)), np.int64, count)
         values = pa.array(list(map(Message.value, found)), pa.binary())
         table = pa.table([values, times, partitions, offsets], schema=MESSAGES)
+        for field, name in self._fields.items():
+            table = table.append_column(name, pa.array([_field(message, field) for message in found], pa.binary()))
         place = np.minimum(partitions, len(self._end) - 1)
         wanted = (offsets >= self._next[place]) & (offsets < self._end[place])
         np.maximum.at(self._next, place, offsets + 1)
@@ -133,3 +142,13 @@ class _Reading:
         if partition in self._left:
             where = f" from offset {self._next[partition]} to {self._end[partition]}"
         return f"cannot read partition {partition} of topic {self._topic}{where}: {said}"
+
+
+def _field(message: Message, field: str) -> bytes | None:
+    """The key of a message, or of its headers of a name the last."""
+    if field == KEY:
+        found = message.key()
+    else:
+        name = field.removeprefix(HEADER)
+        found = next((value for key, value in reversed(message.headers() or []) if key == name), None)
+    return found.encode() if isinstance(found, str) else found
