@@ -24,19 +24,21 @@ _DATA = Annotated[
         help="A CSV, JSON or Parquet file, a folder of them, a Delta table, or a topic, as kafka://server:9092/topic."
     ),
 ]
+_REGISTRY = Annotated[str, typer.Option(help="Of a topic: the address of the schema registry.")]
+_SCHEMA = Annotated[str, typer.Option(help="Of a topic in Avro without a registry: the file of its schema.")]
 _MOST_KEYS, _MOST_MEASURES = 2, 4
 _MINUTE, _DAY = 60_000, 86_400_000
 _STORED = "yyyy-MM-dd HH:mm:ss.SSS"
 _TO_MS = {"seconds": "{} * 1000L", "microseconds": "{} / 1000L", "nanoseconds": "{} / 1000000L"}
 
 
-def describe(data: _DATA) -> None:
+def describe(data: _DATA, registry: _REGISTRY = "", schema_file: _SCHEMA = "") -> None:
     """Say what data holds: columns, types, the time with its unit and zone, keys, disorder, separators."""
     from rich.table import Table
 
     from rollup.sources.looking import look
 
-    seen = look(data)
+    seen = look(data, _values(registry, schema_file))
     print(f"{data}: {seen.kind}, {seen.records:,} records looked at{_options(seen)}")
     table = Table("column", "type", "no value", "different", "for example", "")
     for each in seen.columns:
@@ -59,12 +61,14 @@ def init(
     into: Annotated[Path, typer.Option(help="The folder for the app and the configuration.")] = Path(),
     name: Annotated[str, typer.Option(help="The name of the stream; that of the data without it.")] = "",
     zone: Annotated[str, typer.Option(help="The zone of your days, as Europe/Berlin.")] = "",
+    registry: _REGISTRY = "",
+    schema_file: _SCHEMA = "",
 ) -> None:
     """Write an app and a configuration for data, with a reason for each choice. Nothing that exists is overwritten."""
     from rollup.conf import load
     from rollup.sources.looking import look
 
-    seen = look(data)
+    seen = look(data, _values(registry, schema_file))
     if seen.time is None:
         kinds = ", ".join(f"{_shown(each.name)} {each.type}" for each in seen.columns)
         hint = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
@@ -83,6 +87,12 @@ def init(
     print(f"wrote {app} and {conf}; read them, then")
     print(f"  rollup run {conf} --once")
     print(f'  rollup query {conf} "{draft.question()}"')
+
+
+def _values(registry: str, schema_file: str) -> dict[str, str]:
+    """Options of a source that say what the values of a topic are."""
+    said = {"registry": registry, "schema_file": schema_file and str(Path(schema_file).resolve())}
+    return {name: value for name, value in said.items() if value}
 
 
 class _Draft:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from rollup.core.calendar import parse_timestamp
 from rollup.core.errors import ConfigError, RollupError
@@ -25,6 +26,7 @@ from rollup.plan.time_patterns import letters
 from rollup.plan.types import Type
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.lines import lines
+from rollup.sources.topics.value_kinds import values_of
 
 Values = Sequence[Any]
 MOST = 10_000
@@ -114,16 +116,17 @@ class Seen:
     remarks: list[str]
 
 
-def look(data: str) -> Seen:
-    """What a file, a folder of files, a Delta table or a topic (`kafka://server:9092/topic`) holds.
+def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
+    """What a file, a folder of files, a Delta table or a topic (`kafka://server:9092/topic`) holds; `how` are options of
+    the topic's source that say what its values are.
 
     Raises ConfigError with what can be looked at.
     """
     place, folder = Path(data), None
     if data.startswith(_TOPIC):
         servers, _, topic = data.removeprefix(_TOPIC).partition("/")
-        kind, options = "kafka", {"servers": servers, "topic": topic}
-        found = _messages(servers, topic)
+        kind, options = "kafka", {"servers": servers, "topic": topic, **(how or {})}
+        found = _messages(servers, topic, options)
     elif not place.exists():
         raise ConfigError(
             f"there is no {place}", hint="a file, a folder of files, a Delta table, or kafka://server:9092/topic"
@@ -234,7 +237,7 @@ def _json(files: Sequence[Path], options: dict[str, Any]) -> Found:
     return _objects(texts, "a file holds one object a line; jq -c '.[]' makes lines of an array")
 
 
-def _messages(servers: str, topic: str) -> Found:
+def _messages(servers: str, topic: str, options: Mapping[str, Any]) -> Found:
     """What the beginning of a topic holds; nothing is committed there."""
     from uuid import uuid4
 
@@ -259,8 +262,25 @@ def _messages(servers: str, topic: str) -> Found:
         raise ConfigError(f"{servers} cannot be read: {problem.args[0].str()}", hint=hint) from None
     finally:
         consumer.close()
-    texts = (value.decode(errors="replace") for each in found if each.error() is None and (value := each.value()))
-    return _objects(texts, "the value of a message is one object")
+    values = [value for each in found if each.error() is None and (value := each.value())]
+    return _of_values(values, topic, options)
+
+
+def _of_values(values: list[bytes], topic: str, options: Mapping[str, Any]) -> Found:
+    """What values hold that a source with some options reads."""
+    groups, unread = values_of(topic, options).read(pa.chunked_array([values], pa.binary()))
+    records, remarks, texts = list[dict[str, Any]](), list[str](), list[str]()
+    for group in groups:
+        if pa.types.is_struct(group.records.type):
+            records += (dict(_members(record)) for record in group.records.to_pylist())
+        else:
+            texts += (value.decode(errors="replace") for value in group.records.to_pylist())
+    if unread:
+        remarks.append(f"{len(unread)} messages hold no record ({unread[0].reason})")
+    if any(text.startswith("\0") for text in texts):
+        remarks.append("values begin with byte 0, as those that a schema registry describes (--registry http://…)")
+    more, wrong = _objects(texts, "the value of a message is one object")
+    return records + more, remarks + wrong
 
 
 def _objects(texts: Iterable[str], cure: str) -> Found:

@@ -22,11 +22,13 @@ from rollup.conf import load
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
 from rollup.sources.looking import look
+from tests.job.test_avro import framed, record_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.servers.kafka import KafkaBroker
+    from tests.servers.registry import SchemaRegistry
 
 START = datetime(2026, 3, 1, 8, 30, tzinfo=UTC)
 TIMES = [START + timedelta(hours=7 * n) for n in range(60)]
@@ -223,3 +225,29 @@ def test_a_topic_is_looked_at_and_read(spark: SparkSession, kafka: KafkaBroker, 
     assert rollup.query(tmp_path / "data.toml", ask).to_pylist() == [{"k": "a", "sum_v": 90}, {"k": "b", "sum_v": 100}]
     assert "no topic" in str(invoked("describe", f"kafka://{kafka.bootstrap}/nothing-here").exception)
     assert "cannot be read" in str(invoked("describe", "kafka://127.0.0.1:9/x").exception)
+
+
+@pytest.mark.kafka
+def test_a_topic_in_avro_is_looked_at_and_read(
+    spark: SparkSession, kafka: KafkaBroker, registry: SchemaRegistry, tmp_path: Path
+) -> None:
+    money = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    time = {"type": "long", "logicalType": "timestamp-millis"}
+    paid = record_of({"name": "amount", "type": money}, name="Paid")
+    schema = record_of({"name": "k", "type": "string"}, {"name": "paid", "type": paid}, {"name": "at", "type": time})
+    number, topic, when = registry.register(schema), kafka.new_topic(), datetime(2026, 2, 1, tzinfo=UTC)
+    rows = [
+        {"k": "ab"[n % 2], "paid": {"amount": Decimal(n) / 4}, "at": when + timedelta(seconds=n)} for n in range(20)
+    ]
+    kafka.produce(topic, [framed(number, schema, row) for row in rows])
+    data = f"kafka://{kafka.bootstrap}/{topic}"
+    assert "--registry" in str(invoked("describe", data).exception.hint)
+    assert "kafka, 20 records" in invoked("describe", data, "--registry", registry.url).stdout
+    done = invoked("init", data, "--into", str(tmp_path), "--name", "data", "--registry", registry.url)
+    assert done.exit_code == 0, done.exception
+    SparkHost(load(tmp_path / "data.toml"), spark, Reporter(terminal=False)).run(once=True)
+    ask = "from DataAgg within '2026' per 'years' select k, events, sum_paid_amount order by k"
+    assert rollup.query(tmp_path / "data.toml", ask).to_pylist() == [
+        {"k": "a", "events": 10, "sum_paid_amount": Decimal("22.50")},
+        {"k": "b", "events": 10, "sum_paid_amount": Decimal("25.00")},
+    ]

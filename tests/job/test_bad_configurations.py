@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -99,8 +100,7 @@ def no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     def started(*_: object, **__: object) -> None:
         raise AssertionError("it was not refused before the start")
 
-    import rollup.hosts.spark.driver  # now, so that it does not take the name that is set aside for good
-
+    import_module("rollup.hosts.spark.driver")  # now, so that it does not take what is set here for good
     monkeypatch.setattr("rollup.hosts.spark.session.Coming", started)
     monkeypatch.setattr("rollup.gateway.servers.serve.PrivateServer", started, raising=False)
 
