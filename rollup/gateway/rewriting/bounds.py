@@ -71,6 +71,14 @@ def _sides(part: exp.Expr) -> Iterator[tuple[type[exp.Expr], exp.Expr, exp.Expr]
         yield mirror, part.args["expression"], part.this
 
 
+def is_time(node: exp.Expr, within: Within) -> bool:
+    """Whether an expression is AGG_TIME of a source."""
+    select = within.parent_select
+    alone = select is not None and not select.args.get("joins") and not select.args.get("laterals")
+    bare = node.unnest()
+    return isinstance(bare, exp.Column) and bare.name == TIME and _ours(bare, within, alone)
+
+
 def _ours(column: exp.Column, within: Within, alone: bool) -> bool:
     if column.name not in (TIMESTAMP, TIME) or column.args.get("db"):
         return False

@@ -16,7 +16,7 @@ from rollup.gateway.rewriting.mentions import Source, columns, view_name
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
-from rollup.stores.sql.ddl import template
+from rollup.stores.sql.ddl import statements, template
 from rollup.stores.sql.types import check_name, quoted
 
 SCHEMA, INNER, PUBLIC = "rollup", "_rollup", "public"
@@ -62,6 +62,7 @@ def setup_ddl(mail: str, patience: float) -> list[str]:
         f"create schema {PUBLIC}",
         f"create schema {INNER}",
         f"create domain {BOUND} as text",
+        *statements("gateway/time_bucket.sql", schema=SCHEMA),
         template("gateway/wait.sql", mail=text(mail), patience=str(max(1, round(patience)))),
         f"alter default privileges in schema {INNER} grant select on tables to public",
     ]

@@ -19,6 +19,7 @@ from sqlglot import exp
 from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError
 from rollup.gateway.rewriting.bounds import time_bounds
+from rollup.gateway.rewriting.buckets import buckets_of, level_of
 from rollup.lang.sql.within import Within, columns_used, conditions_on, mentions, rewrite
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
@@ -114,12 +115,23 @@ class Reader:
             sources.append(self._source(within))
             return exp.Table(this=exp.to_identifier(f"{_MARK}{len(sources) - 1}_", quoted=True))
 
-        return Template(rewrite(sql, self.aggregations, resolve, bare=self.views), tuple(sources))
+        bare = {*self.views, *self.aggregations}
+        return Template(rewrite(sql, self.aggregations, resolve, bare=bare, wanted=self._wanted), tuple(sources))
+
+    def _wanted(self, within: Within) -> bool:
+        """Whether a source is more than the view of the aggregation's name, which answers by itself."""
+        own = self.aggregations.get(within.aggregation)
+        try:
+            return own is None or not isinstance(within.args["start"], exp.Null) or bool(buckets_of(own, within))
+        except QueryError as problem:
+            raise problem.at(*within.position) from None
 
     def _source(self, within: Within) -> Source:
         if within.aggregation in self.views:
-            return self._of_view(within)
+            return self._of_view(within, *self.views[within.aggregation])
         aggregation = self.aggregations[within.aggregation]
+        if isinstance(within.args["start"], exp.Null):
+            return self._of_view(within, aggregation.name, level_of(aggregation, buckets_of(aggregation, within)))
         nodes = [within.args["start"], within.args.get("end"), within.args["per"]]
         values = [None if node is None else constant(node) for node in nodes]
         known = all(node is None or value is not None for node, value in zip(nodes, values, strict=True))
@@ -129,8 +141,7 @@ class Reader:
             aggregation.name, _spec(aggregation, within), texts[0], texts[1], texts[2], found, within.position
         )
 
-    def _of_view(self, within: Within) -> Source:
-        name, level = self.views[within.aggregation]
+    def _of_view(self, within: Within, name: str, level: Duration) -> Source:
         if not isinstance(within.args["start"], exp.Null):
             raise QueryError(f"{within.aggregation} is per {level.plural} already", hint=f"{name} within … per …")
         low, high = time_bounds(within)

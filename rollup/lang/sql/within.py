@@ -222,10 +222,11 @@ def rewrite(
     read: str = "postgres",
     write: str = "postgres",
     bare: Collection[str] = (),
+    wanted: Callable[[Within], bool] = lambda within: True,
 ) -> str:
     """The text with each of our sources replaced by what `resolve` returns (a query, Subquery or Table).
 
-    Names of `bare` are sources also where no range follows. Aliases stay as written; a source without one gets its own
+    Names of `bare` are sources also where no range follows, and those that are not `wanted` stay as they are. Aliases stay as written; a source without one gets its own
     name as alias, so qualified columns go on working; a schema before that name is left out.
     `resolve` sees the node in its tree (see `columns_used`, `conditions_on`); its RollupErrors get the source's
     position. Positional parameters (`?`, `%s`) keep their numbers only if it repeats each of them once and in order.
@@ -241,8 +242,9 @@ def rewrite(
     found, cuts = list[Within](), set[tuple[int, int]]()
     for tree in (_read(tokens, sql, names, read) for tokens in statements):
         if tree is not None:
-            found += _sources(tree)
-            cuts |= _schemas(tree)
+            ours = [within for within in _sources(tree) if wanted(within)]
+            found += ours
+            cuts |= _schemas(tree, ours)
     edits = [
         (within.span, _spelled(sql, within, resolve, write))
         for within in sorted(found, key=lambda node: node.span, reverse=True)
@@ -278,12 +280,13 @@ def _written_to(node: Within) -> bool:
     return node.arg_key == "this" and isinstance(node.parent, (exp.Delete, exp.Update, exp.Merge))
 
 
-def _schemas(tree: exp.Expr) -> set[tuple[int, int]]:
+def _schemas(tree: exp.Expr, sources: Collection[Within]) -> set[tuple[int, int]]:
     """Where columns name the schema of a source that has no alias: `"public"."V"."c"`; the tree loses them.
 
     What takes the source's place is in no schema, and its alias is the bare name.
     """
-    ours = {node.source_name.casefold() for node in tree.find_all(Within) if not node.alias}
+    inside = [inner for source in sources for inner in source.find_all(Within)]
+    ours = {node.source_name.casefold() for node in inside if not node.alias}
     found = set[tuple[int, int]]()
     for column in tree.find_all(exp.Column):
         if column.args.get("db") and column.table.casefold() in ours:
