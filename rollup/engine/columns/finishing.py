@@ -25,7 +25,6 @@ from rollup.engine.rows.plans import Finish, PatternInput, Select, StreamInput
 from rollup.engine.rows.select import compare
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import Kind, RowType
 
 _BY_KEY = Unique, Grouped, Sorted
@@ -66,10 +65,6 @@ def against_finishing(plan: Select) -> str | None:
     single = isinstance(input, StreamInput) and input.window is None and plan.join is None and not plan.rate.limited
     # Their rows are held in another order than on rows, which decides what a limit leaves of equal ones that are shown.
     by_key = any(isinstance(each, StreamInput) and isinstance(each.window, _BY_KEY) for each in plan.inputs)
-    changes = any(
-        isinstance(each, StreamInput) and isinstance(each.window, Grouped) and isinstance(each.window.inner, Time)
-        for each in plan.inputs
-    )
     lists = any(kind.kind in (Kind.LIST, Kind.ROW) for kind in plan.type.fields.values())
     reasons = (
         (finish.distinct and lists, "distinct rows with lists or rows"),
@@ -78,7 +73,6 @@ def against_finishing(plan: Select) -> str | None:
         (pattern and not ordering, "limit or distinct of a pattern without order by"),
         (plan.projection.whole and (pattern or plan.join is not None), "order by, limit or distinct of whole rows"),
         (by_key and (finish.limit or finish.offset) is not None, "a limit over a window of keys"),
-        (changes and ordering, "order by behind a window of time for each key, which makes one change of what leaves"),
         (any(map(_unknown, (finish.limit, finish.offset))), "a limit that is not a literal"),
     )
     return next((reason for holds, reason in reasons if holds), None)

@@ -23,7 +23,6 @@ from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.counted import KeepAll
-from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.types import DataType, RowType
 
 
@@ -64,8 +63,8 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
 
 
 def _unending(plan: Select) -> str | None:
-    """The first reason against the spans of its windows, patterns and outputs; sums with that of `TimeOrder` stop at 64 bits."""
-    spans = (getattr(each, "span", None) for each in descendants(plan) if not isinstance(each, TimeOrder))
+    """The first reason against the spans of its windows, patterns and outputs."""
+    spans = (getattr(each, "span", None) for each in descendants(plan))
     return first(too_long(span) for span in spans if isinstance(span, int))
 
 

@@ -16,7 +16,7 @@ from tests.engine.columns.statements import aggregates, contexts, joins, rates, 
 
 KINDS = [
     *(windows.FILTERS, windows.WINDOWS, windows.KEYED_WINDOWS, windows.MOVING),
-    *(windows.SEVERAL_WINDOWS, windows.BY_KEY, windows.UNTIL, windows.KEPT, windows.LEAVING, aggregates.LOOKED_UP),
+    *(windows.SEVERAL_WINDOWS, windows.BY_KEY, windows.KEPT, windows.LEAVING, aggregates.LOOKED_UP),
     *(rows.PATTERNS, rows.ASKING, rows.EARLIER, contexts.KEYED, contexts.EACH, contexts.LIVING),
     *(joins.JOINS, joins.FOLDED_JOINS, joins.RATED_JOINS, rates.RATES),
 ]

@@ -45,7 +45,7 @@ from tests.engine.columns.statements.joins import JOINS
 from tests.engine.columns.statements.rates import EMPTYING, GROUPS_AS_THEY_COME, RATES_AT
 from tests.engine.columns.statements.refused import REFUSED
 from tests.engine.columns.statements.rows import PATTERNS
-from tests.engine.columns.statements.windows import FILTERS, UNTIL, WINDOWS
+from tests.engine.columns.statements.windows import FILTERS, WINDOWS
 from tests.profiles import examples
 from tests.rereading import reread
 
@@ -153,7 +153,6 @@ def test_a_statement_that_no_core_covers_is_told_why(text: str):
         JOINS[0],
         JOINS[7],
         JOINS[-1],
-        UNTIL[0],
         LOOKED_UP[0],
         "context I select * from S",
         "context Y select count(*) as n from S output snapshot when terminated",

@@ -46,10 +46,5 @@ STATEMENTS = {
     "carried batch earlier": "select symbol, sum(prior(2, price)) as s from S(volume is not null)#ext_timed_batch(volume, 2 msec) "
     "group by symbol",
     "while earlier": "select symbol, prior(2, price) as p, sum(prior(1, price)) as s from S#expr(sum(price) < 90) group by symbol",
-    "until earlier": "select irstream symbol, prior(1, price) as p from S#expr_batch(max(price) > 50, false)",
-    "accumulated earlier": "select irstream symbol, prior(1, price) as p from S#time_accum(15 msec) where prior(1, volume) > 0",
-    "full or late earlier": "select irstream symbol, sum(prior(1, price)) as s from S#time_length_batch(15 msec, 3) "
-    "group by symbol",
-    "earlier for a time": "select symbol, prior(1, price) as p from S#firsttime(25 msec)",
     "some earlier": "select irstream symbol, prior(1, price) as p from S#length(3) where prior(1, volume) > 1",
 }

@@ -35,5 +35,4 @@ STATEMENTS = {
     "keys into T": "insert into T select symbol, price as p, volume as v from S#unique(symbol)",
     "first into T": "insert into T select symbol, price as p, volume as v from S#firstlength(5)",
     "batch of each into T": "insert into T select symbol, price as p, volume as v from S#groupwin(symbol)#length_batch(2)",
-    "living into T": "insert into T select symbol, price as p, volume as v from S#time_order(current_timestamp, 10 msec)",
 }

@@ -109,33 +109,17 @@ STATEMENTS = {
     "keys first": "select rstream symbol, price from S#sort(2, price) output first every 3 events",
     "ranked total": "select sum(price) as s, count(*) as n from S(volume > 0)#rank(volume, 3, price) output every 3 events",
     "few best in time": "select sum(price) as s from S#time(40 msec)#sort(3, volume desc)#length(4) output last every 20 msec",
-    "any of three": "select symbol, sum(price) as s from S#sort(2, price)#time(20 msec)#rank(symbol, 2, volume) retain-union "
-    "group by symbol output last every 3 events",
     "carried time every 3": "select symbol, price, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
     "group by symbol output every 3 events",
     "carried time there": "select symbol, sum(price) as s from S(volume is not null)#ext_timed(volume, 2 msec) "
     "group by symbol output snapshot every 15 msec",
-    "accumulated last": "select irstream sum(price) as s from S#time_accum(15 msec) output last every 20 msec",
-    "accumulated first": "select symbol, sum(price) as s from S#time_accum(15 msec) group by symbol output first every 20 msec",
-    "full or late last": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output last every 20 msec",
-    "full or late first": "select irstream sum(price) as s from S#time_length_batch(15 msec, 3) output first every 20 msec",
-    "accumulated first total": "select irstream sum(price) as s from S#time_accum(15 msec) output first every 20 msec",
-    "first while": "select irstream * from S#firsttime(20 msec) output every 2 events",
     "first sums": "select symbol, price, sum(price) as s from S#firstlength(5) group by symbol output every 3 events",
-    "until last": "select symbol, sum(price) as s from S#expr_batch(current_count >= 3) group by symbol "
-    "output last every 20 msec",
     "while every 3": "select irstream symbol, price from S#expr(sum(price) < 90) output every 3 events",
     "some each": "select irstream symbol, price, sum(price) as s from S#length(4) where volume > 1 group by symbol "
     "output every 3 events",
     "some last": "select symbol, sum(price) as s from S#length(4) where volume > 1 group by symbol output last every 20 msec",
     "ends of the best": "select max(price) as a, min(price) as b, median(price) as m from S#sort(3, volume desc) output every 3 events",
-    "keys in time last": "select volume, count(*) as n from S#groupwin(price)#time(20 msec) group by volume "
-    "output last every 3 events",
-    "keys in time first": "select sum(volume) as n from S#groupwin(symbol)#time(20 msec) output first every 2 events",
     "batch of each last": "select volume, sum(price) as s from S#groupwin(symbol)#length_batch(2) group by volume "
     "output last every 3 events",
-    "living last": "select symbol, sum(price) as s from S(volume > 0)#timetolive(volume * 10 + current_timestamp) group by symbol "
-    "output last every 15 msec",
-    "living every 3": "select rstream symbol, price from S#time_order(current_timestamp, 10 msec) output every 3 events",
     "first of newest": "select symbol, sum(price) as s from S#unique(volume) group by symbol output first every 2 events",
 }

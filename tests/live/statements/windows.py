@@ -123,8 +123,6 @@ STATEMENTS = {
     "newest of few": "select irstream symbol, max(price) as m from S#length(3)#unique(symbol) group by symbol",
     "best in time": "select rstream symbol, price, sum(volume) as s from S#sort(3, price)#time(30 msec)",
     "firsts in time": "select irstream symbol, price from S#firstunique(symbol)#time(20 msec)",
-    "either": "select irstream symbol, price from S#unique(symbol)#length(2) retain-union",
-    "either in time": "select irstream sum(price) as s, count(*) as n from S#unique(symbol)#time(20 msec) retain-union",
     "levels of several": "select irstream symbol, count(*) as n from S#unique(symbol)#time(20 msec) group by rollup(symbol)",
     "carried time": "select irstream symbol, price from S(volume is not null)#ext_timed(volume, 2 msec)",
     "groups of carried time": "select irstream symbol, sum(price) as s, max(price) as m "
@@ -135,46 +133,21 @@ STATEMENTS = {
     "carried batch": "select irstream symbol, price from S(volume is not null)#ext_timed_batch(volume, 2 msec)",
     "carried batch groups": "select symbol, sum(price) as s from S(volume is not null)#ext_timed_batch(volume, 2 msec, 1L) "
     "where price > 20 group by symbol",
-    "accumulated": "select irstream symbol, price from S#time_accum(15 msec)",
-    "accumulated groups": "select irstream symbol, sum(price) as s from S#time_accum(15 msec) where volume > 0 group by symbol",
-    "accumulated levels": "select symbol, volume, max(price) as s from S#time_accum(15 msec) group by cube(symbol, volume)",
-    "full or late": "select irstream symbol, price from S#time_length_batch(20 msec, 3)",
-    "full or late groups": "select irstream symbol, sum(price) as s, count(*) as n from S#time_length_batch(10 msec, 4) "
-    "where volume > 0 group by symbol",
-    "full or late levels": "select symbol, volume, sum(price) as s from S#time_length_batch(15 msec, 3) "
-    "group by rollup(symbol, volume)",
     "first of all": "select irstream symbol, price from S#firstlength(3)",
     "first groups": "select symbol, sum(price) as s from S#firstlength(4) where volume > 1 group by symbol",
-    "first total": "select irstream sum(price) as s, count(*) as n from S(price > 20)#firsttime(30 msec)",
     "while": "select irstream symbol, price from S#expr(newest_timestamp - oldest_timestamp < 20)",
     "while few": "select symbol, sum(price) as s, max(price) as m from S#expr(sum(price) < 90 and current_count < 5) "
     "where volume > 1 group by symbol",
     "while rising": "select irstream sum(price) as s from S#expr(newest_event.price >= oldest_event.price or max(volume) < 3)",
     "while levels": "select symbol, volume, sum(price) as s from S#expr(avg(price) > 20 or expired_count > 1) "
     "group by rollup(symbol, volume)",
-    "until": "select irstream symbol, price from S#expr_batch(sum(price) > 60)",
-    "until before": "select irstream symbol, sum(price) as s from S#expr_batch(newest_timestamp - oldest_timestamp > 10, false) "
-    "group by symbol",
-    "until some": "select irstream sum(price) as s, count(*) as n from S#expr_batch(max(price) > 50 or expired_count > 1) "
-    "where volume > 1",
     "some of length": "select irstream symbol, price from S#length(2) where volume > 1",
     "some groups of length": "select irstream symbol, sum(price) as s, max(price) as m from S#length(4) where volume > 1 "
     "group by symbol having sum(price) > 20",
     "some of batch": "select irstream sum(price) as s, count(*) as n from S#length_batch(3) where volume > 1",
     "some of time batch": "select irstream symbol, price from S#time_batch(20 msec) where volume > 1",
-    "best of each": "select irstream symbol, max(price) as m, min(volume) as n from S#groupwin(symbol)#sort(2, price desc) group by symbol",
-    "best rows of each": "select irstream symbol, price from S(volume > 0)#groupwin(volume)#sort(2, price, symbol desc)",
-    "each key in time": "select irstream symbol, price from S#groupwin(symbol)#time(20 msec)",
-    "groups of keys in time": "select symbol, avg(price) as a, max(volume) as m from S#groupwin(symbol)#time(25 msec) group by symbol",
-    "total of each in time": "select irstream count(*) as n from S(volume > 0)#groupwin(volume, symbol)#time(20 msec)",
     "batch of each": "select irstream symbol, price from S#groupwin(symbol)#length_batch(2)",
     "batch groups of each": "select irstream symbol, sum(price) as s from S#groupwin(symbol)#length_batch(3) group by symbol",
     "batch totals of each": "select first(price) as f, count(*) as n from S(volume > 0)#groupwin(symbol)#length_batch(2)",
-    "living": "select irstream symbol, price from S(volume is not null)#timetolive(current_timestamp + volume * 10)",
-    "living groups": "select irstream symbol, sum(price) as s, count(*) as n from S(volume is not null)#time_order(volume, 15 msec) "
-    "group by symbol",
-    "living total": "select irstream sum(price) as s, count(*) as n from S#time_order(current_timestamp, 20 msec)",
-    "living levels": "select symbol, volume, sum(price) as s from S(volume > 0)#timetolive(current_timestamp + volume * 10) "
-    "group by rollup(symbol, volume)",
     "kinds of keys": "select count(distinct volume) as n from S#unique(symbol)",
 }

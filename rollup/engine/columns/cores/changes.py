@@ -19,10 +19,9 @@ from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Const, Expr, Now, with_time
 from rollup.engine.rows.windows.base import WindowSpec, timeless
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
-from rollup.engine.rows.windows.expressed import ExpressedBatch
-from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, TimeOrder
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.keyed import Grouped
-from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.timers import edge
 from rollup.engine.types import LONG
 
@@ -53,28 +52,6 @@ def core(stamps, old, span, origin, begun, last, ends):
 """The rows that close a batch before them. `origin`: where the raster begins, less whole spans (-1: at the first row);
 `last`: the last time of the batch that has `begun`.
 """
-
-
-_TIME_LENGTH = """
-def core(times, held, old, size, span, running, due, now, at, event, come, gone):
-    n, done, start = 0, 0, old
-    for i in range(held, len(times) + 1):
-        t = times[i] if i < len(times) else now
-        while running and due <= t:
-            running = i > done
-            if running:
-                at[n], event[n], come[n], gone[n] = due, -1, i, start
-                n, done, start, due = n + 1, start, i, due + span
-        if i == len(times):
-            break
-        if i + 1 - start >= size:
-            at[n], event[n], come[n], gone[n] = t, i - held, i + 1, start
-            n, done, start, running, due = n + 1, start, i + 1, True, t + span
-        elif not running:
-            running, due = True, t + span
-    return n, running, due
-"""
-"""Batches that are complete by number or by the clock; rows up to `done` have left, those from `start` on wait."""
 
 
 @dataclass(frozen=True)
@@ -233,40 +210,9 @@ def _external_batch(window: ExternalTimeBatch, step: Step) -> Moved:
     return Moved(step.closing(ends[:n] - step.held, ends[:n]), notes)
 
 
-def _time_length_batch(window: TimeLengthBatch, step: Step) -> Moved:
-    room, due = 2 * len(step.times) + 2, step.noted["due"]
-    at, event, come, gone = parts = [np.empty(room, np.int64) for _ in range(4)]
-    n, running, due = loop(_TIME_LENGTH)(
-        step.times, step.held, step.old, window.size, window.span, due is not None, due or 0, step.taken.now,
-        at, event, come, gone,
-    )  # fmt: skip
-    return Moved(Changes(*(part[:n] for part in parts)), {"due": int(due) if running else None})
-
-
-def _time_accumulating(window: TimeAccumulating, step: Step) -> Moved:
-    """Rows come one by one, and all leave `span` after the last of them."""
-    held, arrivals = step.held, step.arrivals
-    last = np.flatnonzero(np.diff(step.times, append=[step.taken.now] if len(step.times) else []) >= window.span)
-    gone = np.concatenate([[0], last + 1])[np.searchsorted(last, held + arrivals)]
-    arrived = step.each(gone)
-    rests = Changes(step.times[last] + window.span, np.full(len(last), TIMER), last + 1, last + 1)
-    order = np.argsort(np.concatenate([2 * (held + arrivals) + 1, 2 * last + 2]), kind="stable")
-    pairs = zip(vars(arrived).values(), vars(rests).values(), strict=True)
-    return Moved(Changes(*(np.concatenate(pair)[order] for pair in pairs)))
-
-
-def _first(window: FirstLength | FirstTime, step: Step) -> Moved:
+def _first(window: FirstLength, step: Step) -> Moved:
     """Nothing leaves."""
     return Moved(step.each(np.zeros(len(step.taken.times), np.int64)))
-
-
-def _late_time_length(window: TimeLengthBatch, step: Step) -> Moved:
-    return Moved(_once(step), {"due": step.taken.now + window.span if step.held else None})
-
-
-def _late_batch(window: TimeBatch, step: Step) -> Moved:
-    now, held = step.taken.now, step.held
-    return Moved(_once(step), {"due": edge(step.noted["origin"], window.span, now) if held > step.old else None})
 
 
 def _once(step: Step) -> Changes:
@@ -282,18 +228,9 @@ _CHANGES: Mapping[type, Callable[[Any, Step], Moved]] = {
     TimeBatch: _time_batch,
     ExternalTime: _external,
     ExternalTimeBatch: _external_batch,
-    TimeLengthBatch: _time_length_batch,
-    TimeAccumulating: _time_accumulating,
     FirstLength: _first,
-    FirstTime: _first,
 }
-_RELEASES: Mapping[type, Callable[[Any, Step], Moved]] = {
-    TimeBatch: _late_batch,
-    TimeLengthBatch: _late_time_length,
-}
-BY_CLOCK = tuple(_RELEASES)
-"""Those that let out a batch at an instant, which they note as due."""
-IN_BATCHES = (*BY_CLOCK, LengthBatch, ExternalTimeBatch, ExpressedBatch)
+IN_BATCHES = (TimeBatch, LengthBatch, ExternalTimeBatch)
 """Those whose rows come when a batch is complete."""
 
 
@@ -304,38 +241,23 @@ def changes_of(window: WindowSpec | None, step: Step) -> Moved:
 
 def released_of(window: WindowSpec | None, step: Step) -> Moved:
     """The same of a batch that is let out late, at the step's end; no event comes."""
-    return _RELEASES[type(window)](window, step)
+    assert isinstance(window, TimeBatch)
+    now, held = step.taken.now, step.held
+    return Moved(_once(step), {"due": edge(step.noted["origin"], window.span, now) if held > step.old else None})
 
 
-def admitted(window: WindowSpec | None, taken: Taken, held: int, noted: Mapping[str, Any]) -> Taken:
+def admitted(window: WindowSpec | None, taken: Taken, held: int) -> Taken:
     """Those of some events that a window takes in which holds so many rows; all others are as if there had been no such event."""
-    match window:
-        case FirstLength(size):
-            return taken.until(max(size - held, 0))
-        case FirstTime():
-            return taken.until(int(np.searchsorted(taken.times, noted["end"])))
-        case _:
-            return taken
+    return taken.until(max(window.size - held, 0)) if isinstance(window, FirstLength) else taken
 
 
 def time_in(window: WindowSpec | None) -> Expr | None:
     """The time that rows carry, none of which may be null, where a window goes by one."""
     match window:
-        case ExternalTime(time=time) | ExternalTimeBatch(time=time) | TimeOrder(time=time):
+        case ExternalTime(time=time) | ExternalTimeBatch(time=time):
             # Whether it is null hangs on rows alone, whatever the clock says.
             return None if isinstance(time, Now) else with_time(time, Const(0, LONG))
         case Grouped(inner=inner):
             return time_in(inner)
         case _:
             return None
-
-
-def begun(window: WindowSpec | None, now: int) -> dict[str, Any]:
-    """What a window notes at the beginning."""
-    match window:
-        case ExternalTimeBatch():
-            return {"origin": None, "end": None}
-        case FirstTime(span):
-            return {"end": now + span}
-        case _:
-            return {"origin": None, "due": None}

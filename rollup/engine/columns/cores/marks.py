@@ -32,14 +32,12 @@ class Marks:
         self._codes: RowCodes | PairCodes = RowCodes()
         self.room = 0
 
-    def of(self, content: pa.Table, values: Values, ever: Sequence[pa.Array] | None = None) -> Ints:
-        """The number of each row that is held and of each arrival; `ever`: the keys that are numbered first, in their order."""
-        if content is not self._content or (ever is None and self.room > content.num_rows + _FORGOTTEN):
+    def of(self, content: pa.Table, values: Values) -> Ints:
+        """The number of each row that is held and of each arrival."""
+        if content is not self._content or self.room > content.num_rows + _FORGOTTEN:
             self._held, self.room = np.empty(0, np.int64), 0
             kinds = [each.type for each in values(0)]
             self._codes = PairCodes() if len(kinds) == 1 and _narrow(kinds[0]) else RowCodes()
-            if ever is not None:
-                self._numbers(ever)
         return np.concatenate([self._held, self._numbers(values(len(self._held)))])
 
     def keep(self, content: pa.Table, numbers: Ints) -> None:
@@ -70,24 +68,23 @@ class Order:
         self._content: pa.Table | None = None
         self._held = np.empty(0, np.int64)
 
-    def of(self, content: pa.Table, rank: np.ndarray, late: bool, having: np.ndarray | None = None) -> tuple[Ints, int]:
-        """Room for the places of all rows, with those of the rows held, or those of them that it is `having`, and their number;
-        `rank`: a number of each row, or several.
+    def of(self, content: pa.Table, rank: np.ndarray, late: bool) -> tuple[Ints, int]:
+        """Room for the places of all rows, with those of the rows held, and their number; `rank`: a number of each row, or
+        several.
         """
         if content is not self._content:
-            rows = np.arange(content.num_rows) if having is None else np.flatnonzero(having)
+            rows = np.arange(content.num_rows)
             by = [rows if late else ~rows, *np.atleast_2d(rank[rows].T)[::-1]]  # the last counts most
             self._held = rows[np.lexsort(by)]
         placed, held = np.full(len(rank) + 1, -1, np.int64), len(self._held)
         placed[:held] = self._held
         return placed, held
 
-    def keep(self, content: pa.Table, placed: Ints, stays: Ints, having: np.ndarray | None = None) -> None:
-        """The places after a step, of the rows that stay, or those of them that it is `having`: the first that are `placed`."""
-        held = len(stays) if having is None else np.count_nonzero(having)
+    def keep(self, content: pa.Table, placed: Ints, stays: Ints) -> None:
+        """The places after a step, of the rows that stay: the first that are `placed`."""
         moved = np.empty(len(placed), np.int64)
         moved[stays] = np.arange(len(stays))
-        self._content, self._held = content, moved[placed[:held]]
+        self._content, self._held = content, moved[placed[: len(stays)]]
 
 
 def _narrow(kind: pa.DataType) -> bool:

@@ -15,25 +15,22 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import TIMER, Batch
+from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.changes import Changes, Moved, Step
 from rollup.engine.columns.cores.covering import KEYS, against, first, wide
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import shape_of, shifted, unfolded
-from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.marks import Marks, Order, ranks
 from rollup.engine.columns.cores.moving_loop import NEVER, Part, Parts
 from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import Made, Taken
 from rollup.engine.columns.cores.queued import Queued, aggregates, whole_columns
-from rollup.engine.columns.evaluate import arrow, evaluate, plain
+from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import loop
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.combined import Union
-from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
 from rollup.engine.types import Kind, RowType
 
@@ -87,8 +84,7 @@ class Moves(Changes):
 @dataclass(frozen=True)
 class Told:
     """What the loop is told of the rows of a part: `numbers` below `room` by which it tells them apart; their `rank`, and the
-    places of the `held` ones that are in order of it; when each leaves. What a part does not ask for
-    is empty.
+    places of the `held` ones that are in order of it. What a part does not ask for is empty.
     """
 
     part: Part
@@ -97,7 +93,6 @@ class Told:
     rank: np.ndarray
     placed: Ints
     held: int
-    leaves: Ints
 
     def given(self) -> list[int | np.ndarray]:
         """The parameters of the loop that are of this part."""
@@ -105,14 +100,11 @@ class Told:
         found += [self.numbers, self.room] if self.part.keys else []
         found += [self.rank] if self.part.by else []
         found += [self.placed, self.held] if self.part.placed else []
-        found += [self.leaves] if self.part.stamp else []
         return found
 
     @property
     def turn(self) -> tuple[Ints, ...]:
         """By which numbers the rows stand in the window, of which the last counts most, where it puts them in order."""
-        if self.part.stamp is not None:
-            return (self.leaves,)
         if not self.part.by:
             return ()
         rows = np.arange(len(self.rank))
@@ -157,47 +149,19 @@ class Moving(Queued):
         """When a row leaves next by itself is noted."""
         return True
 
-    def start(self, now: int) -> State:
-        """An empty window."""
-        state = super().start(now)
-        keys = [pa.array([], arrow(key.type)) for key in self.parts.parts[0].keys]
-        nothing = np.empty(0, np.int64)
-        return State({**state.tables, **self.having(nothing), **self.came(keys), **self.until(nothing)}, state.scalars)
-
-    def having(self, bits: Ints) -> dict[str, pa.Table]:
-        """The table of the parts that have each row, where these may be some of them."""
-        return {"parts": pa.table({"bits": bits})} if self.parts.together == "any" else {}
-
-    def came(self, keys: Sequence[pa.Array]) -> dict[str, pa.Table]:
-        """The table of the keys that ever came, in order, where that matters."""
-        names = [f"key{i}" for i in range(len(keys))]
-        return {"keys": pa.table(list(keys), names=names)} if self.parts.each_apart else {}
-
-    def until(self, leaves: Ints) -> dict[str, pa.Table]:
-        """The table of when each row leaves, where that is by a time of its own."""
-        return {} if self.parts.stamp is None else {"leaves": pa.table({"at": leaves})}
-
     def stepped(self, state: State, taken: Taken, late: bool = False) -> tuple[State, Made]:
         """The same; of what had been due before the step, or `late` before its end, all leaves then."""
         since = taken.now if late else state.scalars["now"]
         step = self.given(state, taken)
         kept = np.full(len(step.times), self.parts.bits, np.uint16)
-        if "parts" in state.tables:
-            kept[: step.held] = state.tables["parts"].column("bits").to_numpy()
-        told = [self._told(p, state, step, (kept[: step.held] >> p & 1) > 0) for p in range(len(self.parts.parts))]
+        told = [self._told(p, state, step) for p in range(len(self.parts.parts))]
         moves, due = self._moves(step, kept, since, told)
-        bits = kept[moves.staying]
-        tables = {
-            **self.having(bits.astype(np.int64)),
-            **self._came(state, step, told[0].numbers),
-            **self.until(told[0].leaves[moves.staying] if self.parts.stamp else told[0].leaves),
-        }
-        after, made = self.through(state, step, Moved(moves, {"due": due}, tables))
+        after, made = self.through(state, step, Moved(moves, {"due": due}))
         content = after.tables["content"]
-        for p, ((marks, order), each) in enumerate(zip(self._known, told, strict=True)):
+        for (marks, order), each in zip(self._known, told, strict=True):
             marks.keep(content, each.numbers[moves.staying])
             if each.part.placed:
-                order.keep(content, each.placed, moves.staying, bits >> p & 1)
+                order.keep(content, each.placed, moves.staying)
         return after, made
 
     def due(self, state: State) -> int | None:
@@ -205,39 +169,21 @@ class Moving(Queued):
         nothing = Batch.nothing([column.type for column in state.tables["content"].columns[2:]], state.scalars["now"])
         return self.made(state, self.taken(state, nothing))[0].scalars["due"]
 
-    def _told(self, p: int, state: State, step: Step, having: np.ndarray) -> Told:
-        """What the loop is told of part `p`; `having`: which of the rows held it has."""
+    def _told(self, p: int, state: State, step: Step) -> Told:
+        """What the loop is told of part `p`."""
         part, (marks, order) = self.parts.parts[p], self._known[p]
         numbers, rank, placed, held = self._numbers(part, marks, state, step), np.empty((0, 1), np.int64), _NOTHING, 0
         if part.by:
             rank = ranks(_values(part.by, step, 0), part.descending)
         if part.placed:
-            placed, held = order.of(state.tables["content"], rank, part.late, having)
-        return Told(part, numbers, marks.room, rank, placed, held, self._leaves(state, step))
+            placed, held = order.of(state.tables["content"], rank, part.late)
+        return Told(part, numbers, marks.room, rank, placed, held)
 
     def _numbers(self, part: Part, marks: Marks, state: State, step: Step) -> Ints:
         """The numbers by which a part tells rows apart."""
         if not part.keys:
             return np.zeros(len(step.times), np.int64)
-        ever = [whole(each) for each in state.tables["keys"].columns] if self.parts.each_apart else None
-        return marks.of(state.tables["content"], lambda begin: _values(part.keys, step, begin), ever)
-
-    def _leaves(self, state: State, step: Step) -> Ints:
-        """When each row leaves by a time of its own, where there is one."""
-        if self.parts.stamp is None:
-            return _NOTHING
-        arrived = self.parts.stamp.leaves(step.taken.times, [plain(each) for each in step.taken.columns])
-        return np.concatenate([state.tables["leaves"].column("at").to_numpy(), arrived])
-
-    def _came(self, state: State, step: Step, numbers: Ints) -> dict[str, pa.Table]:
-        """The keys that ever came, with those of the arrivals."""
-        if not self.parts.each_apart:
-            return {}
-        known = state.tables["keys"]
-        different, places = np.unique(numbers, return_index=True)
-        fresh = pa.array(places[different >= known.num_rows])
-        more = [each.take(fresh) for each in _values(self.parts.parts[0].keys, step, 0)]
-        return self.came([pa.concat_arrays([*old.chunks, new]) for old, new in zip(known.columns, more, strict=True)])
+        return marks.of(state.tables["content"], lambda begin: _values(part.keys, step, begin))
 
     def _moves(self, step: Step, kept: np.ndarray, since: int, told: Sequence[Told]) -> tuple[Moves, int | None]:
         """The changes, and when a row leaves next by itself; what had been due before `since` leaves then. `kept` is changed."""
@@ -259,22 +205,13 @@ class Moving(Queued):
             come,
             gone,
         )
-        events = _apart(at[:n], event[:n]) if self.parts.each_apart else event[:n]
-        changes = (at[:n], events, come[:n], gone[:n], entering[:comes], leaving[:leaves])
+        changes = (at[:n], event[:n], come[:n], gone[:n], entering[:comes], leaving[:leaves])
         came = np.concatenate([np.arange(step.old), entering[:comes]])
         came = came[kept[came] > 0]
         waiting = kept > 0
         waiting[came] = False
         stays = np.concatenate([came, np.flatnonzero(waiting)]), len(came)
         return Moves(*changes, *stays), None if due == NEVER else int(due)
-
-
-def _apart(at: Ints, event: Ints) -> Ints:
-    """The events with those of the clock at one instant numbered, up to TIMER, since each is a change."""
-    clock = event < 0
-    last = np.flatnonzero(np.diff(2 * at + clock, append=at[-1:] * 2 + 2) != 0)
-    places = np.arange(len(at))
-    return np.where(clock, TIMER + places - last[np.searchsorted(last, places)], event)
 
 
 def _values(exprs: Sequence[Expr], step: Step, begin: int) -> list[pa.Array]:
@@ -308,10 +245,7 @@ def moving(plan: Select, type: RowType) -> Moving | str:
 
 def _against(part: Part) -> str | None:
     """The first reason against what a window tells rows apart by, or puts them in order by."""
-    stamped = None if part.stamp is None else part.stamp.against()
-    return first(
-        (*(_unknown(key, _MARKS) for key in part.keys), *(_unknown(each, _RANKS) for each in part.by), stamped)
-    )
+    return first((*(_unknown(key, _MARKS) for key in part.keys), *(_unknown(each, _RANKS) for each in part.by)))
 
 
 def _unknown(key: Expr, kinds: Sequence[Kind]) -> str | None:
@@ -320,7 +254,4 @@ def _unknown(key: Expr, kinds: Sequence[Kind]) -> str | None:
 
 def _in_order(window: WindowSpec | None, parts: Parts, keys: Sequence[Expr]) -> bool:
     """Whether the rows of a group leave in the order in which they came: those of equal keys do in each part."""
-    inner = window.inner if isinstance(window, Grouped) else window
-    if isinstance(inner, Union):
-        return False
-    return all(not (part.by or part.stamp) and set(part.keys) <= set(keys) for part in parts.parts)
+    return all(not part.by and set(part.keys) <= set(keys) for part in parts.parts)

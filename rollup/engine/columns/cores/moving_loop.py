@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from rollup.engine.columns.cores.stamps import Stamp
 from rollup.engine.columns.loops import block
 from rollup.engine.expressions import Expr
 
@@ -54,8 +52,6 @@ class Lines:
     is `due`; and what it lets out then (`fire`). `before`: what stands before the loop.
 
     `refuses`: it may not take a row in. `alone`: it is no part of several. `batches`: rows come when a batch is complete.
-    `apart`: of what is due at one instant each key is a change of its own, in the order in which the keys came ever. `lined`: it
-    puts the rows of each key in order by itself.
     """
 
     begin: str = ""
@@ -67,15 +63,12 @@ class Lines:
     before: str = ""
     alone: bool = False
     batches: bool = False
-    apart: bool = False
-    lined: bool = False
 
 
 @dataclass(frozen=True)
 class Part:
     """A window: its lines, their numbers by name, and what they tell rows apart by: equal `keys` (`mark`, numbers below
-    `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order), a time of their own (`leaves`: when each row
-    leaves).
+    `room`), an order (`rank`, rows of numbers; `placed`, the `held` rows that are in order).
     """
 
     lines: Lines
@@ -83,7 +76,6 @@ class Part:
     keys: tuple[Expr, ...] = ()
     by: tuple[Expr, ...] = ()
     descending: tuple[bool, ...] = ()
-    stamp: Stamp | None = None
 
     @property
     def late(self) -> bool:
@@ -93,7 +85,7 @@ class Part:
     @property
     def placed(self) -> bool:
         """Whether it is told of the order in which its rows are."""
-        return bool(self.by) and not self.lines.lined
+        return bool(self.by)
 
     @property
     def names(self) -> list[str]:
@@ -103,11 +95,7 @@ class Part:
             *(["mark", "room"] if self.keys else []),
             *(["rank"] if self.by else []),
             *(["placed", "held"] if self.placed else []),
-            *(["leaves"] if self.stamp else []),
         ]
-
-
-Together = Literal["all", "any"]
 
 
 @dataclass(frozen=True)
@@ -115,12 +103,11 @@ class Parts:
     """Windows of which a row must be in `all`, or in `any`, to be in the window."""
 
     parts: tuple[Part, ...]
-    together: Together = "all"
 
     @property
     def bits(self) -> int:
         """What `kept` has of a row that is in each part; of several, all of which must have it, a further bit for the whole."""
-        return (1 << len(self.parts) + (self.together == "all")) - 1
+        return (1 << len(self.parts) + 1) - 1
 
     @property
     def timed(self) -> bool:
@@ -131,16 +118,6 @@ class Parts:
     def batches(self) -> bool:
         """Whether rows come when a batch is complete."""
         return any(part.lines.batches for part in self.parts)
-
-    @property
-    def each_apart(self) -> bool:
-        """Whether of what is due at one instant each key is a change of its own."""
-        return any(part.lines.apart for part in self.parts)
-
-    @property
-    def stamp(self) -> Stamp | None:
-        """The time of its own until which each row stays, if there is one."""
-        return self.parts[0].stamp
 
     @property
     def before(self) -> str:
@@ -182,8 +159,7 @@ class Parts:
         found = list[str]()
         for p in range(len(self.parts)):
             lines = self._lines(p, what)
-            guarded = self.together == "any" and what == "enter" and lines
-            found += [f"if kept[i] & bit{p}:", *_in(lines)] if guarded else lines
+            found += lines
             found += [f"end{p} = l"] if len(self.parts) > 1 else []
         return found
 
@@ -193,8 +169,6 @@ class Parts:
         if len(self.parts) == 1:
             left = ["for j in range(first, l):", "    kept[leaving[j]] = 0"]
             return [*left, *(["if not taken:", "    kept[i] = 0"] if refused else [])]
-        if self.together == "any":
-            return self._left_by_all()
         taken_out = [*self._taken_out(), "kept[row] = 0"]
         return [
             *(
@@ -221,13 +195,6 @@ class Parts:
             lines = self._lines(p, "remove")
             found += [f"if kept[row] & bit{p}:", *_in(lines)] if lines else []
         return found
-
-    def _left_by_all(self) -> list[str]:
-        found = ["m = first"]
-        for p in range(len(self.parts)):
-            left = ["if kept[row] == 0:", "    leaving[m], m = row, m + 1"]
-            found += [self._let_out(p), "    row = leaving[j]", f"    kept[row] &= others{p}", *_in(left)]
-        return [*found, "l = m"]
 
 
 def _in(lines: Sequence[str]) -> list[str]:

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from rollup.engine.columns.cores.moving_loop import Lines, Part, Parts
-from rollup.engine.columns.cores.stamps import stamp_of
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.combined import Intersection, Union
+from rollup.engine.rows.windows.combined import Intersection
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
-from rollup.engine.rows.windows.external import TimeOrder
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Ranked, Sorted
 from rollup.engine.rows.windows.timed import Time
@@ -57,10 +55,6 @@ def drop(placed, held, rank, row, late):
 
 
 '''
-_HEAP = """import heapq
-
-
-"""
 
 
 _ALL = Lines()
@@ -168,79 +162,6 @@ place{{p}}[mark{{p}}[i]] = i
     remove=_SORTED.remove,
     before=_PLACING,
 )
-_SORTED_BY_KEY = Lines(
-    begin="""
-front{p}, count{p} = np.full(room{p}, -1, np.int64), np.zeros(room{p}, np.int64)
-follows{p} = np.zeros(total + 1, np.int64)
-""",
-    enter="""
-m = mark{p}[i]
-earlier, row, n{p} = -1, front{p}[m], count{p}[m]
-while n{p} > 0 and before(rank{p}, row, i, late{p}):
-    earlier, row, n{p} = row, follows{p}[row], n{p} - 1
-follows{p}[i] = row
-if earlier < 0:
-    front{p}[m] = i
-else:
-    follows{p}[earlier] = i
-count{p}[m] += 1
-if count{p}[m] > size{p}:
-    row = i
-    for _ in range(n{p}):
-        row = follows{p}[row]
-    leaving[l], l, count{p}[m] = row, l + 1, size{p}
-""",
-    before=_PLACING,
-    alone=True,
-    lined=True,
-)
-"""A line for each key, in order; what is behind its `count` rows has left."""
-_IN_TIME_BY_KEY = Lines(
-    begin=_LINES
-    + """heap{p} = [(times[0], mark{p}[0]) for _ in range(0)]
-""",
-    enter="""
-m = mark{p}[i]
-if held{p}[m] == 0:
-    heapq.heappush(heap{p}, (times[i] + span{p}, m))"""
-    + _LAST,
-    due="""
-if len(heap{p}) > 0:
-    due = min(due, heap{p}[0][0])
-""",
-    fire="""
-m = heapq.heappop(heap{p})[1]
-while held{p}[m] > 0 and times[front{p}[m]] + span{p} <= due:
-    leaving[l], l = front{p}[m], l + 1
-    front{p}[m] = follows{p}[front{p}[m]]
-    held{p}[m] -= 1
-if held{p}[m] > 0:
-    heapq.heappush(heap{p}, (times[front{p}[m]] + span{p}, m))
-""",
-    before=_HEAP,
-    alone=True,
-    apart=True,
-)
-"""Of what is due the key whose time has come first, and of these the one that came first ever: a change each."""
-_UNTIL = Lines(
-    begin="heap{p} = [(leaves{p}[0], 0) for _ in range(0)]",
-    enter="""
-if i < old or leaves{p}[i] > t:
-    heapq.heappush(heap{p}, (leaves{p}[i], i))
-else:
-    leaving[l], l = i, l + 1
-""",
-    due="""
-if len(heap{p}) > 0:
-    due = min(due, heap{p}[0][0])
-""",
-    fire="""
-while len(heap{p}) > 0 and heap{p}[0][0] <= due:
-    leaving[l], l = heapq.heappop(heap{p})[1], l + 1
-""",
-    before=_HEAP,
-    alone=True,
-)
 _BATCHES_BY_KEY = Lines(
     begin=_LINES
     + """last{p}, ends{p}, gone{p} = np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64), np.zeros(room{p}, np.int64)
@@ -276,13 +197,8 @@ def _grouped(window: Grouped) -> Part | None:
     match window.inner:
         case Length(size):
             return Part(_KEYED, (("size", size),), window.key)
-        case Time(span, None):
-            return Part(_IN_TIME_BY_KEY, (("span", span),), window.key)
         case LengthBatch(size, early=False):
             return Part(_BATCHES_BY_KEY, (("size", size),), window.key)
-        case Sorted(size, by, descending, ties, lazy=False):
-            numbers = (("size", size), ("late", int(ties == "newest")))
-            return Part(_SORTED_BY_KEY, numbers, window.key, by, descending)
         case Unique(key, first):
             return Part(_FIRST if first else _UNIQUE, (), (*window.key, *key))
         case _:
@@ -304,7 +220,6 @@ _PARTS: dict[type, Callable[[Any], Part | None]] = {
     Ranked: lambda window: Part(
         _RANKED, (("size", window.size), ("late", 0)), window.key, window.by, window.descending
     ),
-    TimeOrder: lambda window: Part(_UNTIL, stamp=stamp_of(window)),
 }
 
 
@@ -313,16 +228,14 @@ def parts_of(window: WindowSpec | None) -> Parts | None:
     match window:
         case Length() | Time() | KeepAll():
             return None
-        case Intersection(inner) | Union(inner):
+        case Intersection(inner):
             found = [_part(each) for each in inner]
         case _:
             found = [_part(window)]
     parts = tuple(part for part in found if part is not None)
     if len(parts) != len(found) or (len(parts) > 1 and any(part.lines.alone for part in parts)):
         return None
-    if not isinstance(window, Union):
-        return Parts(parts)
-    return None if any(part.lines.refuses for part in parts) else Parts(parts, "any")
+    return Parts(parts)
 
 
 def _part(window: WindowSpec | None) -> Part | None:

@@ -286,9 +286,9 @@ def division(context: Context, stream: str, type: RowType) -> Division | str:
     """How a context divides a stream of that type, which is the only one it divides, or the first reason against it: any other
     would begin partitions unheard.
     """
-    if len(context.levels) > 1:
+    if len(context.levels) != 1:
         return "a context of several levels"
-    name, level = context.levels[0]
+    ((name, level),) = context.levels
     if not isinstance(level, Lived) and (divided := streams_of(level)) != [stream]:
         return "a context of several streams" if stream in divided else "a stream outside the context"
     return of_level(context.name, name, level, stream, list(type.fields.values()))

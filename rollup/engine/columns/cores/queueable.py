@@ -11,7 +11,7 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
 from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch, ExternalTimeBatchTimeout
 from rollup.engine.rows.windows.keyed import Grouped
-from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating, TimeBatch, TimeLengthBatch
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import Kind
 
 _LONGEST = 256
@@ -26,7 +26,7 @@ def unheld(window: WindowSpec | None) -> str | None:
             return None
         case TimeBatch(eager=False, forced=False, each=False, early=False):
             return None
-        case TimeLengthBatch(eager=False, forced=False) | TimeAccumulating() | FirstLength() | FirstTime():
+        case FirstLength():
             return None
         case ExternalTimeBatchTimeout():
             return "batches by a time that rows carry that also the clock lets out"

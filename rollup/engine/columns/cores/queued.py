@@ -16,13 +16,11 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.changes import (
-    BY_CLOCK,
     IN_BATCHES,
     Changes,
     Moved,
     Step,
     admitted,
-    begun,
     changes_of,
     released_of,
 )
@@ -38,7 +36,7 @@ from rollup.engine.columns.loops import block, loop
 from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
-from rollup.engine.rows.windows.timed import Time
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
 from rollup.engine.types import RowType
 
@@ -113,12 +111,12 @@ class Queued(Folded):
     @property
     def dated(self) -> bool:
         """Whether it notes when rows come or leave next by themselves."""
-        return isinstance(self.window, BY_CLOCK)
+        return isinstance(self.window, TimeBatch)
 
     def start(self, now: int) -> State:
         """An empty window."""
         tables = {**super().start(now).tables, **({} if self.condition is None else self.condition.start())}
-        return State(tables, {"now": now, "come": 0, **begun(self.window, now)})
+        return State(tables, {"now": now, "come": 0, "origin": None, "due": None, "end": None})
 
     @cached_property
     def condition(self) -> Condition | None:
@@ -154,7 +152,7 @@ class Queued(Folded):
     def taken(self, state: State, batch: Batch) -> Taken:
         """The events that come to the window."""
         taken = Taken.of(batch, state.scalars["now"], self.filter, None if self.behind else self.where)
-        return admitted(self.window, taken, state.tables["content"].num_rows, state.scalars)
+        return admitted(self.window, taken, state.tables["content"].num_rows)
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""

@@ -24,7 +24,6 @@ from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.rows.windows.keyed import Unique
-from rollup.engine.rows.windows.timed import FirstTime, TimeAccumulating
 from rollup.engine.types import RowType
 
 
@@ -104,8 +103,6 @@ def _grouped(core: FilterProject | Folded) -> bool:
 
 def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str | None:
     """The first reason against outputs of any mode."""
-    if isinstance(core, Moving) and core.parts.each_apart and pacing.clock.runs:
-        return "outputs by the clock, which are before what leaves a window of time for each key"
     if isinstance(core, Folded) and core.by_group and core.window is not None and core.forgets and core.lines.ever:
         return "aggregates of all that ever came by groups, which an output may show when they have emptied"
     if _grouped(core) and _each(core) and not plan.grouped:
@@ -139,7 +136,7 @@ def _unshown(plan: Select, core: FilterProject | Folded) -> str | None:
 
 def _unworked(core: FilterProject | Folded) -> str | None:
     """The first reason against aggregates that an output works out."""
-    if isinstance(core, Queued) and (core.batches or isinstance(core.window, FirstTime | TimeAccumulating | Expressed)):
+    if isinstance(core, Queued) and (core.batches or isinstance(core.window, Expressed)):
         return f"aggregates of {'batches' if core.batches else 'such a window'} that an output works out"
     if isinstance(core, Moving) and (core.parts.timed or len(core.parts.parts) > 1):
         return "aggregates of several windows, or of one by time, that an output works out"

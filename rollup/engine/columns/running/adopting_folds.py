@@ -105,11 +105,6 @@ def queued_state(core: Queued, kept: Any, stream: RowType, now: int, wanted: Seq
     if core.condition is not None and held.group is not None:
         tables |= core.condition.table(held.group)
     if isinstance(core, Moving):
-        tables |= {**core.having(held.bits), **core.until(held.leaves)}
-        if "keys" in state.tables:
-            keys = zip(*(key for key, _ in window), strict=True) if window else state.tables["keys"].columns
-            kinds = state.tables["keys"].schema.types
-            tables |= core.came([pa.array(list(each), kind) for each, kind in zip(keys, kinds, strict=True)])
         scalars["due"] = core.due(State(tables, scalars))
     return State(tables, scalars)
 

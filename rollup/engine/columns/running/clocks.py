@@ -25,7 +25,7 @@ from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
-from rollup.engine.rows.windows.timed import Time, TimeAccumulating
+from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.timers import Phase, edge
 
@@ -90,9 +90,7 @@ def _due(core: Core, state: State) -> int | None:
 
 def _leaves(window: WindowSpec | None, held: pa.Table) -> int | None:
     """When rows of a window leave by themselves."""
-    if not isinstance(window, Time | TimeAccumulating) or not held.num_rows:
-        return None
-    return held.column("time")[0 if isinstance(window, Time) else -1].as_py() + window.span
+    return held.column("time")[0].as_py() + window.span if isinstance(window, Time) and held.num_rows else None
 
 
 def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.DataType]) -> tuple[State, Output]:
@@ -113,19 +111,19 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
-        case Rated(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
+        case Rated(core=Folded(window=Time(span=span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
-        case Firsts(core=Folded(window=Time(span=span) | TimeAccumulating(span=span))):
+        case Firsts(core=Folded(window=Time(span=span))):
             return core.shown(_inside(state, now - span), nothing, dues(core, state)[Phase.WINDOW])
         case Firsts():
             return core.shown(state, nothing, dues(core, state)[Phase.WINDOW])
         case Queued(dated=True):
             return core.finished(*core.released(state, core.taken(state, nothing)))
-        case Folded(window=Time(span=span) | TimeAccumulating(span=span)):
+        case Folded(window=Time(span=span)):
             return core.step(_together(state, now - span), nothing)
         case Levels(levels=(Queued(dated=True), *_)):
             return core.released(state, nothing)
-        case Levels(window=Time(span=span) | TimeAccumulating(span=span)):
+        case Levels(window=Time(span=span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)

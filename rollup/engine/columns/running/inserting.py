@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core, Output
-from rollup.engine.columns.cores.changes import BY_CLOCK
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
@@ -28,7 +27,7 @@ from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
-from rollup.engine.rows.windows.timed import FirstTime, Time, TimeAccumulating
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.timers import Phase
 from rollup.engine.types import Kind, RowType
 
@@ -79,14 +78,14 @@ def hears_clock(core: Core) -> bool:
         case FilterProject():
             return False
         case Folded() if not isinstance(core, FoldedJoin):
-            return _timed(core) or isinstance(core.window, (FirstTime, *BY_CLOCK))
+            return _timed(core) or isinstance(core.window, TimeBatch)
         case _:
             return True
 
 
 def _timed(core: Folded) -> bool:
     """Whether the clock lets single rows out of the window of a stream."""
-    return core.parts.timed if isinstance(core, Moving) else isinstance(core.window, Time | TimeAccumulating)
+    return core.parts.timed if isinstance(core, Moving) else isinstance(core.window, Time)
 
 
 def clocked(core: Core) -> bool:
@@ -116,7 +115,7 @@ def clocked(core: Core) -> bool:
     else:
         timed = _timed(inner)
     batches = isinstance(inner, Moving) and inner.batches
-    return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, BY_CLOCK)
+    return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, TimeBatch)
 
 
 @dataclass(frozen=True)

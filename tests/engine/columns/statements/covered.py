@@ -42,7 +42,6 @@ from tests.engine.columns.statements.windows import (
     NUMBERS,
     SEVERAL_WINDOWS,
     STAYING,
-    UNTIL,
     WINDOWS,
 )
 
@@ -65,7 +64,6 @@ COVERED = [
     *NUMBERS,
     *MOVING,
     *BY_KEY,
-    *UNTIL,
     *SEVERAL_WINDOWS,
     *KEPT,
     *STAYING,

@@ -166,6 +166,5 @@ EARLIER_IN_ORDER = [
     "select irstream symbol, prior(1, price) as p from S#ext_timed(current_timestamp, 20 msec)",
     "select symbol, sum(prior(1, price)) as s from S#expr(sum(price) < 100) where prior(2, volume) > 1 group by symbol",
     "select prior(1, price) as p, symbol from S#firstlength(3)",
-    "select irstream prior(2, price) as p, sum(volume) as s from S#time_length_batch(20 msec, 3)",
     "select symbol, prior(1, price) as p, sum(price) as s from S#ext_timed_batch(current_timestamp, 10 msec) group by symbol",
 ]

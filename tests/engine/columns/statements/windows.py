@@ -118,46 +118,18 @@ SEVERAL_WINDOWS = [
     "select rstream symbol, price from S#sort(3, price desc)#time(30 msec) output every 3 events",
     "select irstream symbol, price from S#rank(symbol, 3, price)#length(4)#unique(id)",
     "select irstream symbol, sum(price) as s from S#sort(3, price)#sort(3, volume desc) group by symbol",
-    "select irstream symbol, price from S#unique(symbol)#length(2) retain-union",
-    "select sum(price) as s, count(*) as n from S#unique(symbol)#time(25 msec) retain-union",
-    "select irstream symbol, price, sum(price) as s from S#sort(2, price)#time(25 msec)#length(2) retain-union",
-    "select irstream symbol, sum(volume) as s from S#sort(2, price)#rank(id, 2, volume) retain-union group by symbol",
     "select irstream sum(price) as s from S#unique(symbol)#time(25 msec) output all every 20 msec",
-    "select irstream symbol, price from S#unique(symbol)#time(25 msec) retain-union output last every 2 events",
 ]
 BY_KEY = [
-    "select irstream symbol, price from S#groupwin(symbol)#time(25 msec)",
-    "select symbol, max(price) as m, min(volume) as n from S#groupwin(symbol)#sort(2, price desc) group by symbol",
-    "select irstream symbol, price from S#groupwin(symbol, flag)#sort(3, volume, price desc)",
     "select irstream max(price) as m, min(price) as n, median(price) as d from S#sort(3, volume)",
     "select irstream symbol, min(volume) as n, max(id) as m from S#unique(id) group by symbol",
     "select id, max(price) as m, avedev(price) as a from S#rank(symbol, 3, volume desc) group by id",
-    "select max(volume) as m from S#groupwin(id)#sort(2, price) having max(volume) > 0 output last every 20 msec",
-    "select symbol, avg(price) as a, max(volume) as m from S(volume > 0)#groupwin(symbol)#time(30 msec) group by symbol",
-    "select irstream sum(price) as s, count(*) as n from S#groupwin(symbol, id)#time(25 msec) having count(*) != 2",
-    "select rstream symbol, price, sum(price) as s from S#groupwin(id)#time(40 msec) group by symbol",
-    "select irstream symbol, price from S#groupwin(price)#time(25 msec) output every 3 events",
-    "select symbol, count(*) as n from S#groupwin(symbol)#time(30 msec) group by symbol output last every 3 events",
-    "select count(*) as n from S#groupwin(symbol)#time(30 msec) output first every 3 events",
     "select symbol, sum(price) as a from S#groupwin(symbol)#length_batch(2) group by symbol",
     "select irstream symbol, price from S#groupwin(symbol)#length_batch(3)",
     "select irstream symbol, flag, sum(price) as s, max(price) as m from S#groupwin(flag)#length_batch(2) group by symbol, flag",
     "select irstream first(price) as f, last(price) as l, count(*) as n from S(volume > 0)#groupwin(symbol)#length_batch(2)",
     "select symbol, price from S#groupwin(symbol, id)#length_batch(2) output every 3 events",
     "select symbol, sum(price) as s from S#groupwin(id)#length_batch(2) group by symbol output last every 20 msec",
-]
-UNTIL = [
-    "select irstream symbol, price from S#time_order(current_timestamp, 20 msec)",
-    "select irstream sum(price) as s, count(*) as n from S(volume < 9)#timetolive(current_timestamp + volume * 10)",
-    "select irstream symbol, price, sum(price) as s from S(id is not null)#time_order(id, 30 msec) group by symbol",
-    "select symbol, avg(price) as a, last(price) as l from S(id is not null)#timetolive(id + current_timestamp) group by symbol "
-    "having count(*) > 1",
-    "select irstream symbol, sum(volume) as s from S(volume is not null)#time_order(volume * 5, 9223372036854770000 msec) "
-    "group by rollup(symbol)",
-    "select rstream symbol, price from S(volume < 9)#timetolive(current_timestamp + volume * 10) output every 3 events",
-    "select irstream symbol, sum(price) as s from S(volume < 9)#timetolive(current_timestamp + volume * 10) group by symbol "
-    "output last every 20 msec",
-    "select sum(price) as s from S(volume < 9)#timetolive(current_timestamp + volume * 10) output first every 20 msec",
 ]
 KEPT = [
     "select symbol, max(volume) as x, min(price + 1) as y, count(*) as n from S#length(4) group by symbol",
@@ -206,16 +178,9 @@ IN_ORDER = [
     "select irstream symbol, sum(price) as s from S(id is not null)#ext_timed_batch(id, 2 msec) group by symbol",
     "select * from S(volume is not null)#ext_timed_batch(volume, 2 msec, 1L) where price > 3",
     "select irstream sum(price) as s, count(*) as n from S#ext_timed_batch(current_timestamp, 20 msec)",
-    "select irstream symbol, price from S#time_accum(10 msec)",
-    "select irstream symbol, sum(price) as s, min(price) as m from S#time_accum(30 msec) where volume > 1 group by symbol",
-    "select irstream sum(price) as s from S#time_length_batch(10 msec, 3)",
-    "select irstream symbol, price, sum(price) as s from S(volume > 0)#time_length_batch(30 msec, 4) where price > 3",
-    "select symbol, sum(price) as s, count(*) as n from S#time_length_batch(20 msec, 2) group by symbol",
     "select irstream symbol, price from S#firstlength(3)",
     "select irstream sum(price) as s from S#firstlength(4) where volume > 1 having count(*) != 2",
     "select symbol, price, sum(price) as s from S#firstevent group by symbol",
-    "select irstream symbol, sum(price) as s from S#firsttime(20 msec) group by symbol",
-    "select irstream * from S(id > 0)#firsttime(40 msec) where volume > 1",
 ]
 BY_CONDITION = [
     "select sum(price) as s from S#expr(current_count <= 3)",
@@ -227,12 +192,6 @@ BY_CONDITION = [
     "select irstream symbol from S#expr(not (min(price) / 2 > 3 and current_count * 2 - 1 > 4) and "
     "(newest_event.volume * 2 < 8 or expired_count < 2))",
     "select irstream symbol, price, sum(price) as s from S(volume > 0)#expr(not (avg(volume) > 3 or min(price) is null))",
-    "select sum(price) as s from S#expr_batch(current_count >= 3)",
-    "select irstream symbol, price from S#expr_batch(sum(price) > 100, false)",
-    "select irstream * from S#expr_batch(newest_event.id != oldest_event.id, false) where price > 3",
-    "select symbol, count(*) as n from S#expr_batch(avg(price) > 40 or expired_count > 2 or median(price) < 3 or "
-    "count(distinct volume) > 2) group by symbol",
-    "select irstream sum(price) as s from S#expr_batch(newest_event.volume / oldest_event.volume > 1)",
 ]
 BEHIND = [
     "select irstream symbol from S#unique(id) where volume > 1",
