@@ -10,14 +10,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Context, Decimal
 
 from sqlglot import exp
 
 from rollup.core.dialects import Checked, Quotient, Remainder, not_zero, widened
 from rollup.core.errors import PlanError, RollupError
 from rollup.plan.app import position
-from rollup.plan.functions import Bound, as_type, call
+from rollup.plan.functions import Bound, as_type, call, with_decimals
 from rollup.plan.likeness import attribute_hint
 from rollup.plan.reading import Unreadable, read
 from rollup.plan.types import Type, fitting
@@ -141,7 +140,7 @@ def _arithmetic(node: exp.Binary, left: Bound, right: Bound) -> Bound:
     for side in (left, right):
         if side.type is not None and not side.type.numeric:
             raise PlanError(f"arithmetic needs numbers, not {side.type}")
-    left, right = _of_decimals(left, right), _of_decimals(right, left)
+    left, right = with_decimals((left, right))
     one, other = left.type or Type.INT, right.type or Type.INT
     if (one.exact or other.exact) and isinstance(node, exp.Mul) and all(any(each.digits) for each in (one, other)):
         (p, s), (q, t) = one.digits, other.digits
@@ -157,23 +156,6 @@ def _arithmetic(node: exp.Binary, left: Bound, right: Bound) -> Bound:
             kind = fitting(kind.digits[0] + 1, kind.digits[1], f"sums of {one} and {other}")
     a, b = (as_type(side, kind) for side in (left, right))
     return Bound(_whole(node, a, b, kind) if kind.integral else _real(node, a, b), kind)
-
-
-def _of_decimals(side: Bound, other: Bound) -> Bound:
-    """A number as one beside a decimal: a constant with a point is the decimal that is written, not the double near it."""
-    written = side.sql.this if isinstance(side.sql, exp.Cast) else None
-    if (
-        side.type is not Type.DOUBLE
-        or other.type is None
-        or not other.type.exact
-        or not isinstance(written, exp.Literal)
-    ):
-        return side
-    number = Decimal(written.name).normalize(Context(prec=len(written.name)))
-    scale = max(0, -int(number.as_tuple().exponent))
-    precision = max(len(number.as_tuple().digits) + max(0, int(number.as_tuple().exponent)), scale, 1)
-    kind = fitting(precision, scale, written.name)
-    return Bound(exp.cast(exp.Literal.string(f"{number:f}"), kind.sql), kind)
 
 
 def _decimal(side: Bound, precision: int, scale: int) -> exp.Expr:
@@ -221,7 +203,7 @@ def _comparison(node: exp.Binary, left: Bound, right: Bound) -> Bound:
             f"a {left.type} cannot be compared with a {right.type}", hint=f"convert one: convert(x, '{right.type}')"
         )
     if any(kind.exact for kind in kinds):
-        left, right = _of_decimals(left, right), _of_decimals(right, left)
+        left, right = with_decimals((left, right))
         kind = (left.type or Type.INT).widest(right.type or Type.INT)
         left, right = (Bound(as_type(side, kind), kind) for side in (left, right))
     return Bound(type(node)(this=exp.paren(left.sql), expression=exp.paren(right.sql)), Type.BOOL)

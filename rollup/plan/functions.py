@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal
 
 from sqlglot import exp
 
@@ -15,7 +16,7 @@ from rollup.core.dialects import Checked, Instant, Milliseconds, Rewritten, wide
 from rollup.core.errors import PlanError
 from rollup.plan.likeness import function_hint
 from rollup.plan.time_patterns import letters
-from rollup.plan.types import Type, parse_type
+from rollup.plan.types import Type, fitting, parse_type
 
 Arguments = Sequence["Bound"]
 
@@ -73,6 +74,25 @@ def as_type(bound: Bound, kind: Type | None) -> exp.Expr:
     return exp.cast(exp.paren(bound.sql), kind.sql) if narrower and kind is not None else bound.sql
 
 
+def with_decimals(arguments: Arguments) -> list[Bound]:
+    """Numbers that stand together: beside a decimal, a constant with a point is the decimal that is written, not the double
+    near it."""
+    exact = any(each.type is not None and each.type.exact for each in arguments)
+    return [_as_written(each) if exact else each for each in arguments]
+
+
+def _as_written(given: Bound) -> Bound:
+    bare = given.sql.unnest()
+    written = bare.this if type(bare) is exp.Cast else None
+    if given.type is not Type.DOUBLE or not isinstance(written, exp.Literal) or written.is_string:
+        return given
+    number = Decimal(written.name).normalize(Context(prec=len(written.name)))
+    _, digits, power = number.as_tuple()
+    scale = max(0, -int(power))
+    kind = fitting(max(len(digits) + max(0, int(power)), scale, 1), scale, written.name)
+    return Bound(exp.cast(exp.Literal.string(f"{number:f}"), kind.sql), kind)
+
+
 def _call(name: str, result: Type, check: Callable[[str, Bound], None]) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
         for argument in arguments:
@@ -101,6 +121,7 @@ def _length(arguments: Arguments) -> Bound:
 
 def _same(name: str) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
+        arguments = with_decimals(arguments)
         kind = _common(arguments)
         return Bound(exp.func(name, *(as_type(argument, kind) for argument in arguments)), kind)
 
@@ -128,7 +149,7 @@ def _date_format(arguments: Arguments) -> Bound:
 
 
 def _if(arguments: Arguments) -> Bound:
-    condition, yes, no = arguments
+    condition, yes, no = arguments[0], *with_decimals(arguments[1:])
     _typed("bool")("the condition of ifThenElse", condition)
     kind = _common((yes, no))
     return Bound(exp.case().when(condition.sql, as_type(yes, kind)).else_(as_type(no, kind)), kind)

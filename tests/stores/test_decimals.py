@@ -114,12 +114,25 @@ def test_columns_have_the_digits_that_their_values_need(opened: Open) -> None:
 def test_a_constant_beside_a_decimal_is_the_number_that_is_written(opened: Open) -> None:
     text = (
         "define stream S (price decimal(20, 2), ts long); define aggregation Agg from S[price > 9007199254740992.99] "
-        "select sum(price * 1.19) as gross, sum(price - 0.1) as less, count() as n aggregate by ts every day ... year;"
+        "select sum(price * 1.19) as gross, sum(price - 0.1) as less, count() as n, max(minimum(price, 0.1)) as least, "
+        "max(ifThenElse(price > 1, 0.3, price)) as chosen, max(coalesce(price, 0.5)) as there, max(price * -0.1) as minus, "
+        "max(ifThenElse(price < convert('none', 'double'), 1, 0)) as none aggregate by ts every day ... year;"
     )
     prices = [Decimal("9007199254740992.99"), Decimal("9007199254740993.00")]
     opened(text).send("S", [(price, START) for price in prices])
-    assert opened(text).query("from Agg within '2018' per 'years' select gross, less, n").to_pylist() == [
-        {"gross": prices[1] * Decimal("1.19"), "less": prices[1] - Decimal("0.1"), "n": 1}
+    assert opened(text).query("from Agg within '2018' per 'years' select *").drop_columns(
+        "AGG_TIMESTAMP"
+    ).to_pylist() == [
+        {
+            "gross": prices[1] * Decimal("1.19"),
+            "less": prices[1] - Decimal("0.1"),
+            "n": 1,
+            "least": Decimal("0.1"),
+            "chosen": Decimal("0.3"),
+            "there": prices[1],
+            "minus": prices[1] * Decimal("-0.1"),
+            "none": 0,
+        }
     ]
 
 
