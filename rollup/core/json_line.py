@@ -32,6 +32,29 @@ def json_line(value: Any, other: Callable[[Any], Any] = plain) -> str:
         return json.dumps(_finite(value), default=other, ensure_ascii=False)
 
 
+class Written(float):
+    """A number of JSON of more digits than a double keeps, with the text that it is written as."""
+
+    text: str
+
+
+def number_of(text: str) -> float:
+    """A number of JSON with a point or an exponent; one of many digits knows them all.
+
+    >>> number_of("0.5"), getattr(number_of("12345678901234567.89"), "text", None)
+    (0.5, '12345678901234567.89')
+    """
+    if len(text) <= _EXACT:
+        return float(text)
+    found = Written(text)
+    found.text = text
+    return found
+
+
+_EXACT = 16
+"""Characters of a number of which the shortest text of its double has all digits."""
+
+
 def first_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON of whose members with one name the first counts, as in the sources of a job.
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rollup.core.json_line import json_line
+from rollup.core.json_line import Written, json_line
 from rollup.engine.operators import single
 
 NAMES = {
@@ -106,6 +106,8 @@ def read(value: Any, kind: str) -> Any:
             raise Unreadable(value)
         case int() | Decimal() if kind.startswith("decimal"):
             return _decimal(Decimal(value), kind)
+        case float() if kind.startswith("decimal"):
+            return read(value.text if isinstance(value, Written) else repr(value), kind)
         case str() if kind.startswith("decimal") and _POINT.fullmatch(value):
             return _decimal(Decimal(value), kind)
         case str() if kind in ("string", "object") and is_text(value):

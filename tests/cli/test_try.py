@@ -228,3 +228,27 @@ def test_of_two_members_of_one_name_the_first_counts_as_in_a_job(tmp_path: Path)
 
     out = CliRunner().invoke(cli, ["try", str(app)], input=lines).output
     assert '"k": "b", "v": 1' in out and '"k": "d", "v": 1' in out and '"c"' not in out
+
+
+def test_a_decimal_has_all_digits_of_its_number(tmp_path: Path) -> None:
+    app = (
+        "define stream S (k string, price decimal(38, 18), d double, ts long); define aggregation A from S "
+        "select k, max(price) as total, max(d) as d group by k aggregate by ts every day ... year;"
+    )
+    lines = [
+        '{"stream": "S", "k": 12345678901234567.89, "price": 12345678901234567890.123456789012345678, "d": 0.30000000000000004, "ts": 0}',
+        '{"stream": "S", "k": "b", "price": 0.1, "d": 1.50, "ts": 0}',
+        "{\"query\": \"from A within '1970' per 'days' select k, total, d order by k\"}",
+    ]
+    printed, said, code = tried(tmp_path, "a.siddhi", app, list(lines))
+    assert (said, code) == ("", 0)
+    assert printed == [
+        {
+            "answer": {
+                "k": "12345678901234568.0",
+                "total": "12345678901234567890.123456789012345678",
+                "d": 0.30000000000000004,
+            }
+        },
+        {"answer": {"k": "b", "total": "0.100000000000000000", "d": 1.5}},
+    ]

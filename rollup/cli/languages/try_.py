@@ -14,7 +14,7 @@ import typer
 from rollup.cli.languages.lines import arriving
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES, Delivery, Trial
 from rollup.core.errors import QueryError, RollupError, TimeError
-from rollup.core.json_line import first_members, json_line
+from rollup.core.json_line import first_members, json_line, number_of
 from rollup.core.texts import text_of
 
 
@@ -146,7 +146,7 @@ class _Taker:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        given: Any = json.loads(line, object_pairs_hook=first_members)
+        given: Any = json.loads(line, object_pairs_hook=first_members, parse_float=number_of)
     except UnicodeDecodeError as problem:
         raise QueryError(f"no JSON: {problem}") from None
     except json.JSONDecodeError as problem:
