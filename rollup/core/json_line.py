@@ -33,20 +33,20 @@ def json_line(value: Any, other: Callable[[Any], Any] = plain) -> str:
 
 
 class Written(float):
-    """A number of JSON of more digits than a double keeps, with the text that it is written as."""
+    """A number of JSON of more digits than a double keeps, or beyond all doubles, with the text that it is written as."""
 
     text: str
 
 
 def number_of(text: str) -> float:
-    """A number of JSON with a point or an exponent; one of many digits knows them all.
+    """A number of JSON with a point or an exponent; one of many digits, or beyond all doubles, knows how it is written.
 
     >>> number_of("0.5"), getattr(number_of("12345678901234567.89"), "text", None)
     (0.5, '12345678901234567.89')
     """
-    if len(text) <= _EXACT:
-        return float(text)
     found = Written(text)
+    if len(text) <= _EXACT and math.isfinite(found):
+        return float(found)
     found.text = text
     return found
 

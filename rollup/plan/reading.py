@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal
 from functools import cache, lru_cache
+from math import isinf
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _YEARS = "TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59
 _DAY = r"\s*(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"
 _CLOCK = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
 """A day and the time of it, with or without an offset, as ISO 8601 has them."""
+_INFINITE = r"\s*[+-]?(?i:inf(?:inity)?)\s*"
 _EXACT_DOUBLE = "9e15"
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _POINT = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", re.ASCII)
@@ -68,6 +70,10 @@ def cast(sql: str, kind: str) -> str:
         return f"CASE WHEN {text} THEN {instant} ELSE {number} END"
     if kind == "date":
         return f"CASE WHEN REGEXP_FULL_MATCH({written}, '{_DAY}\\s*') THEN TRY_CAST({written} AS DATE) END"
+    if kind in ("double", "float"):
+        # A number beyond all of its type is not the infinity that DuckDB makes of it; only the word is.
+        word = f"REGEXP_FULL_MATCH({written}, '{_INFINITE}')"
+        return f"CASE WHEN ISINF({read}) THEN CASE WHEN {word} THEN {read} END ELSE {read} END"
     if kind in BITS:
         # DuckDB would round. What is no number at all has no fraction, and is null anyway; a double has none from 2^53 on.
         number = f"TRY_CAST({sql} AS DOUBLE)"
@@ -88,6 +94,8 @@ def read(value: Any, kind: str) -> Any:
     """
     if isinstance(value, np.generic):
         value = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value.item()
+    if isinstance(value, Written) and isinf(value):
+        value = value.text
     match value:
         case None:
             return None
@@ -146,7 +154,10 @@ def _double(value: float | Decimal, kind: str) -> float:
         found = float(value)
     except (OverflowError, ValueError):  # the second of a signaling NaN
         raise Unreadable(value) from None
-    return single(found) if kind == "float" else found
+    read = single(found) if kind == "float" else found
+    if isinf(read) and not isinf(value):
+        raise Unreadable(value)
+    return read
 
 
 def _instant(value: date) -> int:

@@ -203,6 +203,16 @@ class Files:
             name for name in self.stream.attributes if self._column(name) not in there and name not in self._optional
         ]
 
+    def twice(self, there: Sequence[str]) -> list[str]:
+        """The columns of attributes that a CSV file has more than once, see `Delimited.names`."""
+        numbered = {f"{name}:{place}" for name in self.own_names for place in range(len(there))}
+        again = {
+            name.rpartition(":")[0]
+            for place, name in enumerate(there)
+            if name in numbered and name.endswith(f":{place}")
+        }
+        return [name for name in self.own_names if name in again]
+
     def looked(self, there: Collection[str], path: str) -> pa.Table:
         """Of a file that names its columns, if it has any: what it has of those that the configuration names."""
         wanted = [name for name in self.renamed if there and name not in self._optional]
@@ -232,8 +242,10 @@ class Files:
         file = self.delimited(path)
         found = file.names() if file.header else self.own_names
         if missing := self.missing(found):
-            dead = self._dead(self._lacks(missing, found), path)
-            return self._nothing(engine), dead, self.looked(found, path)
+            reason = self._lacks(missing, found) if found else _nameless(path)
+            return self._nothing(engine), self._dead(reason, path), self.looked(found, path)
+        if twice := self.twice(found):
+            return self._nothing(engine), self._dead(f"the file has two columns {', '.join(twice)}", path), None
         readers, raw = self.text_readers(found), Delimited.text(found)
 
         def read(records: str) -> tuple[int, pa.Table]:
@@ -300,3 +312,15 @@ class Files:
 
     def _dead(self, reason: str, path: str) -> pa.Table:
         return pa.table([[self.stream.name], [reason], [path], [""]], schema=DEAD)
+
+
+def _nameless(path: str) -> str:
+    """Why the first line of a file names no columns."""
+    with open(path, "rb") as file:
+        head = file.read(2)
+    wide = head in (b"\xff\xfe", b"\xfe\xff")
+    return (
+        "the file is written in UTF-16; UTF-8 is read"
+        if wide
+        else "the file is empty; its first line names the columns"
+    )

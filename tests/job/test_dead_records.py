@@ -52,6 +52,8 @@ def ran(job: Job) -> Reporter:
         ("k,v,ts\na,1,1700000000000\n", "json", "not a record", '`kind = "csv"`'),
         ("k;v;ts\na;1;1700000000000\n", "csv", "has no column", '`separator = ";"`'),
         ("key,v,tss\na,1,1700000000000\n", "csv", "has no column", '`columns = { ts = "tss" }`'),
+        ('k,v,ts\na,"1,234.5",1700000000000\n', "csv", "v is not a double", "comma between thousands"),
+        ('{\n "k": "a",\n "v": 1,\n "ts": 1700000000000\n}\n', "json", "not a record", "stands on several lines"),
     ],
 )
 def test_what_is_wrong_with_every_record_is_said_with_the_cure(
@@ -68,6 +70,12 @@ def test_the_prefix_of_a_schema_registry_is_named() -> None:
     row = {"stream": "S", "reason": "not a record", "position": "t:0:0", "raw": '\0\0\0\0*{"k": "a"}'}
     said = cause_of(pa.Table.from_pylist([row] * 10, schema=DEAD), {"kind": "kafka"})
     assert said is not None and "schema registry (byte 0 and the id 42)" in said
+
+
+def test_json_in_utf_16_is_told_by_its_noughts() -> None:
+    row = {"stream": "S", "reason": "not a record", "position": "f:0", "raw": '\ufffd\ufffd{\0"\0k\0'}
+    said = cause_of(pa.Table.from_pylist([row] * 3, schema=DEAD), {"kind": "json"})
+    assert said == "the files are probably written in UTF-16: UTF-8 is read"
 
 
 @pytest.mark.parametrize(("kind", "bad"), [("json", "nonsense\n"), ("csv", "x,1\n")])

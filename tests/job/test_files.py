@@ -165,9 +165,26 @@ def test_an_empty_number_is_a_letter_where_another_text_stands_for_null(tmp_path
     assert [letter["reason"] for letter in dead] == ["price is not a double"]
 
 
-def test_a_header_that_names_a_column_twice_takes_the_first(tmp_path: Path) -> None:
-    file = lines(tmp_path / "f.csv", "symbol,symbol,price,quantity,ts", "a,z,1.5,3,1000")
-    assert values(read(of("csv", tmp_path), file)[0]) == [("a", 1.5, 3, 1000)]
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_header_that_names_a_column_of_an_attribute_twice_makes_the_file_a_letter(tmp_path: Path, count: int) -> None:
+    files = [lines(tmp_path / f"{n}.csv", "symbol,symbol,price,quantity,ts", "a,z,1.5,3,1000") for n in range(count)]
+    events, dead = read(of("csv", tmp_path), *files)
+    assert not events and [letter["reason"] for letter in dead] == ["the file has two columns symbol"] * count
+    other = lines(tmp_path / "other.csv", "x,symbol,x,price,quantity,ts", "0,a,0,1.5,3,1000")
+    assert values(read(of("csv", tmp_path), other)[0]) == [("a", 1.5, 3, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "the file is empty; its first line names the columns"),
+        ("symbol,price,quantity,ts\na,1.5,3,1000\n".encode("utf-16"), "the file is written in UTF-16; UTF-8 is read"),
+    ],
+)
+def test_a_file_without_names_of_columns_says_why(tmp_path: Path, content: bytes, reason: str) -> None:
+    file = tmp_path / "f.csv"
+    file.write_bytes(content)
+    assert [letter["reason"] for letter in read(of("csv", tmp_path), file)[1]] == [reason]
 
 
 # Damage and faults

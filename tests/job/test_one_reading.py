@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rollup.cli.languages.trials import CruncherTrial, SiddhiTrial
+from rollup.cli.languages.try_ import _object
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError
 from rollup.hosts.local import LocalHost
@@ -63,6 +64,8 @@ TABLE: list[tuple[Any, ...]] = [
     ("FALSE", DEAD, DEAD, DEAD, DEAD, "FALSE", False),
     ("NaN", DEAD, DEAD, math.nan, math.nan, "NaN", DEAD),
     ("-Infinity", DEAD, DEAD, -math.inf, -math.inf, "-Infinity", DEAD),
+    ("-1e39", DEAD, DEAD, DEAD, -1e39, "-1e39", DEAD),
+    ("1e400", DEAD, DEAD, DEAD, DEAD, "1e400", DEAD),
     ("2018-01-05T00:00:00Z", DEAD, DEAD, DEAD, DEAD, "2018-01-05T00:00:00Z", DEAD),
     ([1], DEAD, DEAD, DEAD, DEAD, "[1]", DEAD),
     ({"a": 1}, DEAD, DEAD, DEAD, DEAD, '{"a":1}', DEAD),
@@ -144,6 +147,15 @@ TAKERS: dict[str, Callable[[str, Any, Path], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::rollup.lang.fitting.UndeclaredField")
+@pytest.mark.parametrize(("written", "kind"), [("1e400", "double"), ("-1e400", "double"), ("1e39", "float")])
+def test_a_number_of_json_beyond_its_type_is_none_and_no_infinity(tmp_path: Path, written: str, kind: str) -> None:
+    (tmp_path / "a.json").write_text(f'{{"x": {written}, "n": 1}}')
+    assert _of_source(kind, {"kind": "json", "path": str(tmp_path)}, tmp_path / "a.json") is DEAD
+    row = _object(f'{{"x": {written}}}'.encode())
+    for take in (_local, _engine, _siddhi, _cruncher):
+        assert take(kind, row["x"], tmp_path) is DEAD
+
+
 @pytest.mark.parametrize("taker", TAKERS)
 def test_a_value_is_the_same_to_everybody(taker: str, tmp_path: Path) -> None:
     wrong = list[str]()

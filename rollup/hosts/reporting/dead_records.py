@@ -29,6 +29,7 @@ _LOOKED = 200
 """Letters that are looked at for a cause."""
 _TABLE = "`rollup dead CONF` lists them"
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]?")
+_THOUSANDS = re.compile(r"[\"';\t|]-?\d{1,3}(?:,\d{3})+\.\d+[\"';\t|]|[\"';\t|]-?\d{1,3}(?:,\d{3}){2,}[\"';\t|]")
 _COMMA = re.compile(r"[\"';\t|]-?\d+,\d+[\"';\t|]")
 
 
@@ -146,7 +147,7 @@ def cause_of(letters: pa.Table, options: Mapping[str, Any]) -> str | None:
     'ts is probably an ISO time: `ts string` in the app reads it, and `aggregate by ts` takes it'
     """
     rows = letters.slice(0, _LOOKED).to_pylist()
-    for tell in (_prefix, _separator, _no_json, _column, _iso, _comma):
+    for tell in (_prefix, _wide, _separator, _parts, _no_json, _column, _iso, _thousands, _comma):
         found = [cause for row in rows if (cause := tell(row["reason"], row["raw"] or "", options))]
         if found and len(found) * 2 >= len(rows):
             return Counter(found).most_common(1)[0][0]
@@ -161,6 +162,20 @@ def _prefix(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
         f"before each document stands the prefix of a schema registry (byte 0 and the id {number}), which is not read: "
         '`registry = "http://…"` in its table of the configuration reads it'
     )
+
+
+def _wide(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
+    if "\0" not in raw or reason != NO_RECORD:
+        return None
+    return "the files are probably written in UTF-16: UTF-8 is read"
+
+
+def _parts(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
+    found = raw.strip()
+    part = found in ("{", "}", "},", "[", "]") or re.fullmatch(r'"[^"]+"\s*:.*', found)
+    if reason != NO_RECORD or options.get("kind") != "json" or not part:
+        return None
+    return "a document probably stands on several lines: one JSON object a line is read (`jq -c . FILE` writes that)"
 
 
 def _separator(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
@@ -204,6 +219,15 @@ def _iso(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
         return None
     name = found.group(1)
     return f"{name} is probably an ISO time: `{name} string` in the app reads it, and `aggregate by {name}` takes it"
+
+
+def _thousands(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
+    found = re.match(r"(\w+) is not a (?:double|float|long|int)$", reason)
+    if found is None or not _THOUSANDS.search(f"|{raw}|"):
+        return None
+    return (
+        "numbers are probably written with a comma between thousands: let the producer write digits and a point alone"
+    )
 
 
 def _comma(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:

@@ -186,6 +186,6 @@ class Documents:
 
 def _plainly(value: str, kind: Type) -> str:
     """A value of the quick reading as its type: of a double that is whole and near enough, or of a text."""
-    if kind.exact or kind.timed:
+    if kind.exact or kind.timed or kind is Type.FLOAT:
         return cast(value, kind)
     return value if kind in (Type.STRING, Type.DOUBLE) else f"TRY_CAST({value} AS {to_sql(kind.sql)})"
