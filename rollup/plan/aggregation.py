@@ -16,7 +16,7 @@ from sqlglot import exp
 from rollup.core.calendar import GMT, Duration, normal_zone
 from rollup.core.dialects import InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
-from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial
+from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial, Shape
 from rollup.plan.aggregates import (
     AGGREGATES,
     DOUBLE,
@@ -353,6 +353,9 @@ class _Builder:
 
     def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str) -> str:
         name = f"{column_of(partial.name)}_{suffix}"
+        if partial.shape is Shape.ARGUMENTS and kind is Type.TIMESTAMP:
+            # As numbers: no server's clock makes one of two of them, as the hour that comes twice would.
+            argument, kind = exp.Anonymous(this="EPOCH_US", expressions=[argument.copy()]), Type.LONG
         prepared = partial.prepare(exp.cast(argument.copy(), kind.sql), ARRIVED)
         if partial.name in _CHOSEN:
             self._order.add(partial.name)

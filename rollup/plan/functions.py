@@ -175,8 +175,8 @@ def _time_cast(value: Bound, given: Type, target: Type) -> Bound:
         return Bound(Instant(this=exp.paren(value.sql)), target)
     if (given, target) == (Type.TIMESTAMP, Type.LONG):
         return Bound(Milliseconds(this=exp.paren(value.sql)), target)
-    if Type.STRING not in (given, target):
-        hint = "a timestamp and a long in milliseconds, and each of both and a string"
+    if (given, target) not in ((Type.STRING, Type.TIMESTAMP), (Type.STRING, Type.DATE), (Type.DATE, Type.STRING)):
+        hint = "a string to both, a timestamp to a long of milliseconds and back, a date to a string"
         raise PlanError(f"a {given} is not converted to a {target}", hint=hint)
     return Bound(exp.TryCast(this=value.sql, to=target.sql, safe=True), target)
 

@@ -123,6 +123,7 @@ def test_instants_are_printed_in_the_zone(capsys: pytest.CaptureFixture[str]) ->
         ("from S[day > at] select k insert into T;", "a date cannot be compared with a timestamp"),
         ("from S select at + 1 as x insert into T;", "arithmetic needs numbers, not timestamp"),
         ("from S select convert(at, 'int') as x insert into T;", "a timestamp is not converted to a int"),
+        ("from S select convert(at, 'string') as x insert into T;", "a timestamp is not converted to a string"),
         ("from S#window.length(3) select k, at insert into T;", "statements carry no timestamp, which at of S is"),
         ("define aggregation A from S select sum(at) as x aggregate by at every day ... year;", "sum takes a number, not timestamp"),
     ],

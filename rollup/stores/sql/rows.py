@@ -27,8 +27,7 @@ _TYPES = {
     16: pa.bool_(), 17: pa.binary(), 20: pa.int64(), 21: pa.int32(), 23: pa.int32(), 25: pa.string(), 700: pa.float32(),
     701: pa.float64(), 1000: pa.list_(pa.bool_()), 1005: pa.list_(pa.int32()), 1007: pa.list_(pa.int32()),
     1009: pa.list_(pa.string()), 1016: pa.list_(pa.int64()), 1021: pa.list_(pa.float32()), 1022: pa.list_(pa.float64()),
-    1042: pa.string(), 1043: pa.string(), 1082: pa.date32(), 1182: pa.list_(pa.date32()), 1184: pa.timestamp("us", "UTC"),
-    1185: pa.list_(pa.timestamp("us", "UTC")),
+    1042: pa.string(), 1043: pa.string(), 1082: pa.date32(), 1184: pa.timestamp("us", "UTC"),
 }  # fmt: skip
 """PostgreSQL's numbers for its types (pg_type.oid), which are the same in every server."""
 _NUMERIC = 1700

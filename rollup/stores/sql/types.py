@@ -120,7 +120,10 @@ _SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
     pa.float64(): AnyDouble().with_variant(oracle.BINARY_DOUBLE(), "oracle"),
     pa.bool_(): sa.Boolean(),
     pa.string(): _text(_TEXT),
-    pa.timestamp("us", "UTC"): sa.DateTime(timezone=True).with_variant(Instant(), "sqlite"),
+    pa.timestamp("us", "UTC"): sa.DateTime(timezone=True)
+    .with_variant(Instant(), "sqlite")
+    .with_variant(mysql.DATETIME(fsp=6), "mysql")
+    .with_variant(oracle.TIMESTAMP(timezone=True), "oracle"),
     pa.date32(): sa.Date(),
     pa.binary(): sa.LargeBinary().with_variant(mysql.LONGBLOB(), "mysql"),
 }
@@ -129,9 +132,7 @@ _SCALARS: Mapping[pa.DataType, TypeEngine[Any]] = {
 def column_type(arrow: pa.DataType, name: str, key: bool = False) -> TypeEngine[Any]:
     """The SQLAlchemy type of a column; text of an identity (`key`) is bounded where an index needs that."""
     if pa.types.is_list(arrow):
-        # The encoder of rows knows lists of times without a zone only; here they are of UTC.
-        timed = pa.types.is_timestamp(arrow.value_type)
-        inner = postgresql.ARRAY(sa.DateTime() if timed else column_type(arrow.value_type, name))
+        inner = postgresql.ARRAY(column_type(arrow.value_type, name))
         return JsonList().with_variant(inner, "postgresql")
     if arrow == pa.string() and key:
         return _text(64 if name == ZONE else _KEY)
