@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any
 
 from rollup.core.errors import QueryError
@@ -67,6 +68,8 @@ def literal(value: Any) -> str:
         return f"{value}L"
     if isinstance(value, float):
         return repr(value)
+    if isinstance(value, Decimal):
+        return f"{value:f}" if "." in f"{value:f}" else f"{value:f}.0"
     for quote in ("'", '"'):
         if quote not in str(value):
             return f"{quote}{value}{quote}"

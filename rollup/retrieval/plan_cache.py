@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from rollup.core.errors import RollupError
+from rollup.core.errors import PlanError, RollupError
 from rollup.core.periods import may_say
 from rollup.lang.siddhi.apps import parse_query
 from rollup.lang.siddhi.constants import Constant, constants_of
@@ -67,7 +67,10 @@ class Planner:
         if any(at not in offsets for at in places):
             return plan(query, self.aggregations)
         free, constants = _freed(query, text, offsets)
-        ask = plan(free, self.aggregations, tuple(found[index].value for index in constants))
+        try:
+            ask = plan(free, self.aggregations, tuple(found[index].value for index in constants))
+        except PlanError:  # what is compared with a constant decides what this is: a text beside a day is one
+            constants, ask = (), plan(query, self.aggregations)
         form = _Form(ask, tuple(offsets[at] for at in places if at is not None), constants)
         if len(self._forms) > _KEPT:
             self._forms.clear()

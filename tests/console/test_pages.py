@@ -71,6 +71,23 @@ def test_a_key_that_is_shown_under_another_name_is_one(tmp_path: Path) -> None:
         assert lines(console.get(f"{asked}&split=share&is.share=A").json()) == {"A": daily(symbol="A")}
 
 
+def test_decimals_are_lines_and_decimals_and_times_are_keys(tmp_path: Path) -> None:
+    app = "define stream Trades (price decimal(10, 2), day date, seen timestamp, ts long); define aggregation A from Trades select price, day, seen, sum(price) as total group by price, day, seen aggregate by ts every day ... year;"
+    noon = at("2018-01-05T12:00:00")
+    rows = [("1.50", "2018-01-05", "2018-01-05T12:00:00Z", noon), ("2.25", "2018-01-06", "2018-01-05T13:00:00Z", noon)]
+    with client(stored(tmp_path, app, rows)) as console:
+        asked = "/api/series/A?measure=total&range=2018-01&per=days"
+        assert lines(console.get(asked).json()) == {"total": {noon // DAY * DAY: 3.75}}
+        for key, first in (("price", "1.50"), ("day", "2018-01-05"), ("seen", "2018-01-05 12:00:00+00:00")):
+            split = lines(console.get(f"{asked}&split={key}&top=2").json())
+            assert sorted(value for line in split.values() for value in line.values()) == [1.5, 2.25], key
+            chosen = console.get(
+                asked, params={f"is.{key}": first, "measure": "total", "range": "2018-01", "per": "days"}
+            )
+            assert lines(chosen.json()) == {"total": {noon // DAY * DAY: 1.5}}
+        assert console.get("/explore/A?measure=total&range=2018-01").status_code == 200
+
+
 def test_a_comparison_lies_on_the_same_days(console: TestClient) -> None:
     found = console.get("/api/series/TradeAgg?measure=total&from=2018-01-08&to=2018-01-15&per=days&before=week").json()
     days = daily()

@@ -15,6 +15,7 @@ from rollup.cli.query import Format, show
 from rollup.core.errors import PlanError
 from rollup.gateway.rewriting.catalog import aggregation_ddl
 from rollup.program import compile_app
+from rollup.retrieval.plan_cache import Planner
 from tests.stores.conftest import Open
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -94,6 +95,15 @@ def test_answers_are_those_of_pythons_times(opened: Open) -> None:
         place = (int(midnight.timestamp() * 1000), event[2])
         counts[place] = counts.get(place, 0) + 1
     assert {(row["AGG_TIMESTAMP"], row["seen"]): row["events"] for row in by_day} == counts
+
+
+def test_a_form_that_is_known_does_not_keep_the_first_day() -> None:
+    planner = Planner(compile_app(APP).aggregations)
+    for day in ("1970-01-01", "1970-01-02"):
+        asked = planner.ask(f"from Agg on day == '{day}' within '1970-01-01' per 'hours' select events")
+        assert f"'{day}'" in asked.constant_sql(dialect="postgres")
+    with pytest.raises(PlanError, match="'noon' is no date"):
+        planner.ask("from Agg on day == 'noon' within '1970-01-01' per 'hours' select events")
 
 
 def test_columns_are_times_and_days() -> None:
