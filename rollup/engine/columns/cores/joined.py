@@ -96,38 +96,26 @@ class Join:
 
     def start(self, now: int) -> State:
         """Two empty windows."""
-        return self.holding([side.start(now) for side in self.sides], now)
+        return self.holding([side.schema.empty_table() for side in self.sides], now)
 
     @staticmethod
-    def holding(parts: Sequence[State], now: int) -> State:
-        """The state, from that of each window."""
-        tables, scalars = dict[str, pa.Table](), dict[str, Any]()
-        for name, part in zip(SIDES, parts, strict=True):
-            tables |= {f"{name}{key}": table for key, table in part.tables.items()}
-            scalars |= {f"{name}{key}": value for key, value in part.scalars.items()}
-        return State(tables, {"now": now, **scalars})
+    def holding(tables: Sequence[pa.Table], now: int) -> State:
+        """The state, from the rows of each window."""
+        return State(dict(zip(SIDES, tables, strict=True)), {"now": now})
 
-    @staticmethod
-    def parts(state: State) -> list[State]:
-        """The states of the windows."""
-        return [
-            State(
-                {key.removeprefix(name): table for key, table in state.tables.items() if key.startswith(name)},
-                {key.removeprefix(name): value for key, value in state.scalars.items() if key.startswith(name)},
-            )
-            for name in SIDES
-        ]
+    def _held(self, state: State) -> list[tuple[Side, pa.Table]]:
+        """Each side with its rows."""
+        return [(side, state.tables[name]) for side, name in zip(self.sides, SIDES, strict=True)]
 
     def due(self, state: State) -> int | None:
         """When the next row comes or leaves by itself."""
-        dues = (side.due(own) for side, own in zip(self.sides, self.parts(state), strict=True))
+        dues = (side.due(held) for side, held in self._held(state))
         return min((at for at in dues if at is not None), default=None)
 
     def together(self, state: State, now: int) -> State:
         """The state in which the rows that are due by `now` leave then."""
-        parts = [side.together(own, now) for side, own in zip(self.sides, self.parts(state), strict=True)]
-        together = self.holding(parts, state.scalars["now"])
-        return State({**state.tables, **together.tables}, together.scalars)
+        together = [side.together(held, now) for side, held in self._held(state)]
+        return State({**state.tables, **dict(zip(SIDES, together, strict=True))}, state.scalars)
 
     def late(self, state: State, nothing: Batch) -> tuple[State, Found]:
         """What is due leaves at the instant the clock has now, and no event comes."""
@@ -136,8 +124,7 @@ class Join:
     def step(self, state: State, batch: Batch) -> tuple[State, Found]:
         """The pairs that a batch of one of the streams makes."""
         before: int = state.scalars["now"]
-        sides = list(zip(self.sides, self.parts(state), strict=True))
-        arrived = [side.arrived(own, batch, before) for side, own in sides]
+        arrived = [side.arrived(held, batch, before) for side, held in self._held(state)]
         tables = [each.table for each in arrived]
         codes, keys = self._numbered(tables)
         moved = [side.moved(rows, own) for side, rows, own in zip(self.sides, arrived, codes, strict=True)]
@@ -192,7 +179,7 @@ class Join:
 
     def held(self, state: State) -> tuple[Columns, int]:
         """The fields of the pairs that the windows hold now, and how many there are; nothing here is hot."""
-        tables = [side.held(own) for side, own in zip(self.sides, self.parts(state), strict=True)]
+        tables = [held for _, held in self._held(state)]
         codes, _ = self._numbered(tables)
         one, other = equals(*codes)
         passed = passing(self.test, self.fields(tables, one, other), len(one))

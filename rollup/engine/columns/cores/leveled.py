@@ -5,7 +5,6 @@ State: that of each level, by its number. The rows of all levels are put in orde
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,12 +29,15 @@ from rollup.engine.types import INT, RowType
 
 
 @dataclass(frozen=True)
-class Levels(ABC):
-    """Several levels over the same events and window."""
+class Leveled:
+    """Several levels over the same events and window. The projection sees the slots of `Grouping`: all dimensions, null where a
+    level has not the dimension, the calls, the level.
+    """
 
     levels: tuple[Folded, ...]
     projection: Projection
     emitted: Emitted
+    grouping: Grouping
 
     @property
     def window(self) -> WindowSpec | None:
@@ -72,17 +74,6 @@ class Levels(ABC):
         states = [level.compacted(after)[0] for level, (after, _) in zip(self.levels, found, strict=True)]
         made = self._together([each for _, each in found])
         return self.holding(states), made.output(self.projection).emitted(self.emitted)
-
-    @abstractmethod
-    def _together(self, made: Sequence[Made]) -> Made:
-        """The rows that the projection sees, of those of each level."""
-
-
-@dataclass(frozen=True)
-class Leveled(Levels):
-    """The projection sees the slots of `Grouping`: all dimensions, null where a level has not the dimension, the calls, the level."""
-
-    grouping: Grouping
 
     def slots(self, level: int, key: Sequence[Any], values: Sequence[Any]) -> tuple[Any, ...]:
         """What the projection sees of one group."""

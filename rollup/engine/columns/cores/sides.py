@@ -26,7 +26,6 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.timed import Time
-from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 _BY_KEY = """
@@ -124,27 +123,14 @@ class Side:
         names += [(f"mark{i}", arrow(mark.type)) for i, mark in enumerate(self.marks)]
         return pa.schema([*names, *((f"field{place}", arrow(kinds[place])) for place in self.fields)])
 
-    def start(self, now: int) -> State:
-        """No rows."""
-        return State({"": self.schema.empty_table()})
-
-    @staticmethod
-    def holding(table: pa.Table) -> State:
-        """The state with some rows."""
-        return State({"": table})
-
-    def held(self, own: State) -> pa.Table:
-        """The rows that the window holds."""
-        return own.tables[""]
-
-    def arrived(self, own: State, batch: Batch, before: int) -> Arrived:
-        """These with those that a batch brings, at the instant `before` or later."""
-        table, taken = own.tables[""], self._taken(batch)
+    def arrived(self, held: pa.Table, batch: Batch, before: int) -> Arrived:
+        """The rows that the window holds with those that a batch brings, at the instant `before` or later."""
+        table, taken = held, self._taken(batch)
         places = np.flatnonzero(taken)
         if len(places):
             rows = self.rows(batch.columns, np.maximum(batch.times[places], before), places)
             table = pa.concat_tables([table, rows]).combine_chunks()
-        return Arrived(table, own.tables[""].num_rows, places, max(before, batch.now))
+        return Arrived(table, held.num_rows, places, max(before, batch.now))
 
     def kept(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The fields among what is kept."""
@@ -169,25 +155,23 @@ class Side:
         """Whether the clock lets rows out."""
         return isinstance(self.window, Time)
 
-    def due(self, own: State) -> int | None:
+    def due(self, held: pa.Table) -> int | None:
         """When the oldest row leaves by itself."""
-        table = own.tables[""]
-        if not isinstance(self.window, Time) or not table.num_rows:
+        if not isinstance(self.window, Time) or not held.num_rows:
             return None
-        return table.column("time")[0].as_py() + self.window.span
+        return held.column("time")[0].as_py() + self.window.span
 
-    def together(self, own: State, now: int) -> State:
-        """The state in which rows that are due by `now` leave at `now`."""
+    def together(self, held: pa.Table, now: int) -> pa.Table:
+        """The rows, of which those that are due by `now` leave at `now`."""
         if not isinstance(self.window, Time):
-            return own
-        table = own.tables[""]
-        times = np.maximum(table.column("time").to_numpy(), now - self.window.span)
-        return State({"": table.set_column(0, table.schema.field(0), pa.array(times))})
+            return held
+        times = np.maximum(held.column("time").to_numpy(), now - self.window.span)
+        return held.set_column(0, held.schema.field(0), pa.array(times))
 
-    def moved(self, rows: Arrived, codes: Ints) -> tuple[Moved, State]:
-        """The changes of the window, and the state after them; `codes`: the numbers of the rows' keys."""
+    def moved(self, rows: Arrived, codes: Ints) -> tuple[Moved, pa.Table]:
+        """The changes of the window, and the rows that it holds after them; `codes`: the numbers of the rows' keys."""
         moved = self._moved(rows, codes)
-        return moved, State({"": self._left(rows.table, moved.gone)})
+        return moved, self._left(rows.table, moved.gone)
 
     def _moved(self, rows: Arrived, codes: Ints) -> Moved:
         arrivals = np.arange(len(rows.places))

@@ -16,7 +16,7 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keeping import KeepingEach
-from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -69,7 +69,7 @@ def adopted(core: Core, component: Component, name: str, stream: RowType) -> tup
             return rated_state(core, component.root.instances[name], stream)
         case Recalling():
             return recalling_state(core, component.root.instances[name], now), held
-        case Levels():
+        case Leveled():
             return leveled_state(core, component.root.instances[name].snapshot(), stream, now), held
         case FoldedJoin():
             return folded_join_state(core, component.root.instances[name].snapshot(), now), held

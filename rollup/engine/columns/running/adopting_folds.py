@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import KeepingEach
-from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.evaluate import evaluate, field
@@ -116,7 +116,7 @@ def aggregates_state(core: Folded, kept: Any, stream: RowType, now: int) -> Stat
     return folded_state(core, kept, stream, now)[0]
 
 
-def leveled_state(core: Levels, kept: Any, stream: RowType, now: int) -> State:
+def leveled_state(core: Leveled, kept: Any, stream: RowType, now: int) -> State:
     """The state of aggregates by several sets of keys: of each level as if it were alone."""
     states = list[State]()
     for level, groups in zip(core.levels, kept[KEPT][0][0], strict=True):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Join
@@ -22,14 +23,14 @@ from rollup.engine.state import State
 
 def joined_state(core: Join, kept: Any, now: int) -> State:
     """The rows of both windows; when they came matters where time lets them out."""
-    parts = list[State]()
+    tables = list[pa.Table]()
     for side, input in zip(core.sides, kept[INPUTS], strict=True):
         held = input[0] or ()
         if isinstance(side.window, Grouped):
             held = [row for _, inner in held for row in inner]
         columns, times = columns_of(held, side.timed, side.type, now)
-        parts.append(side.holding(side.rows(columns, times, np.arange(len(times)))))
-    return core.holding(parts, now)
+        tables.append(side.rows(columns, times, np.arange(len(times))))
+    return core.holding(tables, now)
 
 
 def folded_join_state(core: FoldedJoin, kept: Any, now: int, wanted: Sequence[Any] = ()) -> State:

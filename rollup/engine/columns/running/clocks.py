@@ -15,7 +15,7 @@ from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -71,7 +71,7 @@ def _due(core: Core, state: State) -> int | None:
             return core.join.due(state)
         case Queued(dated=True):
             return state.scalars["due"]
-        case Levels():
+        case Leveled():
             return _due(core.levels[0], core.states(state)[0])
         case Folded():
             return _leaves(core.window, state.tables["content"])
@@ -121,9 +121,9 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span=span)):
             return core.step(_together(state, now - span), nothing)
-        case Levels(levels=(Queued(dated=True), *_)):
+        case Leveled(levels=(Queued(dated=True), *_)):
             return core.released(state, nothing)
-        case Levels(window=Time(span=span)):
+        case Leveled(window=Time(span=span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)

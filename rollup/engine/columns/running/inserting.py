@@ -14,7 +14,7 @@ from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
-from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -97,7 +97,7 @@ def clocked(core: Core) -> bool:
             return core.lives.span > 0
         case Recalling(main=inner) | OfMatches(main=inner):
             return clocked(inner)
-        case Levels():
+        case Leveled():
             inner = core.levels[0]
         case Joined():
             return core.emitted != "new" and any(side.timed for side in core.join.sides)

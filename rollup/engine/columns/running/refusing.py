@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
-from rollup.engine.columns.cores.leveled import Levels
+from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.living import Living
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -53,7 +53,7 @@ def _time(core: Core) -> Expr | None:
             return _time(core.main)
         case Partitioned() | Living():
             return _time(core.inner)
-        case Queued() | Levels():
+        case Queued() | Leveled():
             return time_in(core.window)
         case _:
             return None
