@@ -58,7 +58,10 @@ def cast(sql: str, kind: str) -> str:
         # DuckDB would round: what stands behind the point, without noughts at the end, must not be more than the scale.
         behind = f"LENGTH(RTRIM(REGEXP_EXTRACT({written}, '\\.([0-9_]*)', 1), '0_'))"
         moved = f"COALESCE(TRY_CAST(REGEXP_EXTRACT({written}, '[eE](.*)$', 1) AS INTEGER), 0)"
-        return f"CASE WHEN {behind} - {moved} <= {_digits(kind)[1]} THEN TRY_CAST({written} AS {kind}) END"
+        found = f"TRY_CAST({written} AS {kind})"
+        # Nearly every text is how the decimal begins as it would be written, and needs no second look.
+        plain = f"STARTS_WITH(CAST({found} AS VARCHAR), {written})"
+        return f"CASE WHEN {plain} THEN {found} WHEN {behind} - {moved} <= {_digits(kind)[1]} THEN {found} END"
     if kind == "timestamp":
         instant = f"TRY_CAST({written} AS TIMESTAMPTZ)"
         since = cast(sql, "long")
