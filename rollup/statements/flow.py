@@ -18,7 +18,7 @@ from rollup.engine.state import State
 from rollup.plan.app import StreamDef
 from rollup.statements.careful import careful_step
 from rollup.statements.compiled import Statements
-from rollup.statements.component import Event, Refused
+from rollup.statements.component import ELSEWHERE, Event, Key, Refused
 from rollup.statements.values import schema_of, table_of
 
 ARRIVAL, RECEIVED = "__arrival", "__received"
@@ -54,14 +54,14 @@ class Flow:
         flowing = list(events) if only is None else []
         beyond = dict[str, int]()
         for number, part in enumerate(self.statements.parts):
-            mine = list(merge(events, flowing, key=lambda event: event.key)) if part.name == only else flowing
+            mine = list(merge(events, flowing, key=_place)) if part.name == only else flowing
             state, taken = careful_step(part.component, states.get(part.name), mine, self.stops)
             if state is not None:
                 after[part.name] = state
             refused += [each._replace(by=part.name) for each in taken.refused]
             beyond |= {part.name: taken.beyond} if taken.beyond else {}
             given = [event._replace(key=(*event.key[:-1], number, event.key[-1])) for event in taken.events]
-            flowing = list(merge(flowing, given, key=lambda event: event.key)) if given else flowing
+            flowing = list(merge(flowing, given, key=_place)) if given else flowing
             made += given
         made.sort(key=lambda event: event.key)
         return after, Given(self._tables(made), tuple(refused), beyond)
@@ -85,6 +85,14 @@ class Flow:
         for event in events:
             rows[event.stream].append((*event.values, event.at))
         return {name: table_of(_told(self.statements.streams[name]), found) for name, found in rows.items()}
+
+
+def _place(event: Event) -> Key:
+    """Where an event stands: behind its cause, and before a step of time by which it was due."""
+    return (*event.key, _LAST) if event.stream == ELSEWHERE else event.key
+
+
+_LAST = 1 << 62
 
 
 def _told(stream: StreamDef) -> pa.Schema:

@@ -8,9 +8,10 @@ import pytest
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import RollupError
+from rollup.hosts.statements.refusals import letters_of
 from rollup.hosts.statements.running import Running
 from rollup.program import compile_app
-from rollup.statements.component import Event
+from rollup.statements.component import Event, Refused
 
 NOON, NANOSECONDS = 1_700_000_040_000, 1_700_000_040_000_000_000
 STREAM = "define stream S (symbol string, q int, l long, x double);\n"
@@ -129,3 +130,21 @@ def test_where_it_is_asked_for_it_is_an_error() -> None:
     text, bad = BLOCKS["a cast of a text"]
     with pytest.raises((RollupError, Exception), match="no number"):
         given(text, [*good(3), (NOON + 3, bad)], stops=True)
+
+
+def test_what_time_alone_brings_and_a_statement_refuses_is_no_less_a_letter() -> None:
+    text = (
+        "@lang('epl') { insert into Mid select symbol from S output last every 1 sec; }\n"
+        "@lang('sql', into='Out') { SELECT STREAM CAST(symbol AS INTEGER) AS v FROM Mid }"
+    )
+    program, engine, found = compile_app(STREAM + text), ColumnEngine(threads=1), list[Refused]()
+    running = Running(program, {})
+    running.start(engine)
+    running.advance(engine, [Event((0, 0), NOON, "S", ("no number", 1, 1, 1.0))], {}, found.extend)
+    assert not found
+    assert running.pass_time(engine, NOON + 5_000, found.extend).streams["Mid"]["__received"].to_pylist() == [
+        NOON + 1_000
+    ]
+    (letter,) = letters_of(found, program).to_pylist()
+    assert (letter["stream"], letter["raw"], letter["position"]) == ("Mid", '{"symbol": "no number"}', "")
+    assert "no number" in letter["reason"] and letter["by"] in {part.name for part in running.flow.statements.parts}
