@@ -324,6 +324,18 @@ def names_in(folder: Path) -> list[str]:
     return [path.rstrip("/").rpartition("/")[2] for path in paths]
 
 
+def holds_table(folder: Path) -> bool:
+    """Whether there is a Delta table. Raises OSError where that cannot be said.
+
+    The library's own question keeps all threads of the process waiting until a store has answered, a lease's too. (Its
+    writes do so as well; of them there is no other way.)
+    """
+    try:
+        return any(name[:20].isdigit() for name in names_in(folder / "_delta_log"))
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
 def renew(path: Path) -> None:
     """Give a file that is there the time of now."""
     if isinstance(path, ObjectPath):

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
 from rollup.core.errors import StoreError, said_by_system
-from rollup.core.objects import at
+from rollup.core.objects import at, holds_table
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN, Held
 
@@ -39,7 +39,7 @@ class DeltaSink:
     def held(self, line: str) -> Held | None:
         """What its transaction says. Raises StoreError when the table cannot be read."""
         try:
-            if not DeltaTable.is_deltatable(str(self.path)):
+            if not holds_table(self.path):
                 return None
             table = DeltaTable(str(self.path))
             rows = table.transaction_version(self._application(line))
@@ -57,7 +57,7 @@ class DeltaSink:
         try:
             rows = equal_keys(last_of(rows, self._key), self._key) if self._key else rows
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self._key and DeltaTable.is_deltatable(str(self.path)):
+            if self._key and holds_table(self.path):
                 self._merge(rows, once)
             else:
                 write_deltalake(str(self.path), rows, mode="append", commit_properties=once)

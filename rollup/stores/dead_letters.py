@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from rollup.core.errors import StoreError, refused_by_system, said_by_system
+from rollup.core.objects import holds_table
 from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
 
@@ -63,7 +64,7 @@ class DeadLetters:
         """Remove the letters of a query's batches after one, which will be read again. Raises StoreError."""
         marked = CommitProperties(app_transactions=[Transaction(query, batch)])
         try:
-            if not DeltaTable.is_deltatable(str(self.path)):
+            if not holds_table(self.path):
                 return
             table = self._table()
             if (table.transaction_version(query) or 0) > batch:
@@ -92,7 +93,7 @@ class DeadLetters:
     def read(self) -> pa.Table:
         """All letters, `SCHEMA`."""
         try:
-            if not DeltaTable.is_deltatable(str(self.path)):
+            if not holds_table(self.path):
                 return SCHEMA.empty_table()
             return whole(DeltaTable(str(self.path)).to_pyarrow_table())
         except (DeltaError, OSError, pa.ArrowInvalid) as problem:
@@ -106,7 +107,7 @@ class DeadLetters:
         return StoreError(f"cannot write dead letters to {self.path}: {said_by_system(problem) or problem}")
 
     def _table(self) -> DeltaTable:
-        if not DeltaTable.is_deltatable(str(self.path)):
+        if not holds_table(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             DeltaTable.create(str(self.path), SCHEMA, mode="ignore")
         return DeltaTable(str(self.path))

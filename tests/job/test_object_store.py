@@ -10,6 +10,8 @@ import errno
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +36,13 @@ if TYPE_CHECKING:
 
 SLOW = [
     pytest.param(fault, marks=pytest.mark.slow)
-    for fault in ("commit.begin:3", "commit.open:3", "maintain.compact.written:1", "maintain.compact.swapped:1")
+    for fault in (
+        "commit.begin:3",
+        "commit.level:3",
+        "commit.open:3",
+        "maintain.compact.written:1",
+        "maintain.compact.swapped:1",
+    )
 ]
 
 
@@ -101,19 +109,36 @@ def test_a_store_that_takes_a_second_object_of_one_name_is_refused(
         assert not [name for name in names_in(at(f"{bucket}/tables/_rollup/A")) if name.startswith(("commit", "probe"))]
 
 
-@pytest.mark.parametrize("fault", ["commit.level:3", "commit.record:3", *SLOW])
-def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
-    import subprocess
-    import sys
-
+def child(bucket: str) -> list[str]:
+    """The job as a command."""
     program = (
         "import sys; from rollup.core.objects import at; from tests.job import faults_child as f; "
         "f.work(at(sys.argv[1]), f.APP, 'q1')"
     )
-    command = [sys.executable, "-c", program, f"{bucket}/tables"]
-    killed = subprocess.run(command, env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
+    return [sys.executable, "-c", program, f"{bucket}/tables"]
+
+
+@pytest.mark.parametrize("fault", ["commit.record:3", *SLOW])
+def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
+    killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
+    assert found_in(at(f"{bucket}/tables")) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trouble", ["refused", "lost", "doubled", "slow"])
+def test_a_disturbed_way_to_the_store_loses_nothing_and_doubles_nothing(bucket: str, whole: Any, trouble: str) -> None:
+    """The job is a process of its own: the library of the tables keeps all threads of one waiting while it writes."""
+    with Unsteady(os.environ["AWS_ENDPOINT_URL"], trouble=trouble) as proxy:
+        environment = {**os.environ, "AWS_ENDPOINT_URL": proxy.endpoint}
+        for _ in range(6):  # as a job that has ended, and is started again
+            if (
+                subprocess.run(child(bucket), env=environment, check=False, timeout=120, capture_output=True).returncode
+                == 0
+            ):
+                break
+        assert proxy.troubled > 5
     assert found_in(at(f"{bucket}/tables")) == whole
 
 

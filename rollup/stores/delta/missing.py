@@ -21,7 +21,7 @@ from rollup.checkpoint.checksums import verified
 from rollup.checkpoint.records import Record, home, identity
 from rollup.core.copies import all_near
 from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
-from rollup.core.objects import absent, at
+from rollup.core.objects import absent, at, holds_table
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.standing import standing
@@ -32,7 +32,7 @@ HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the
 def is_table(path: Path) -> bool:
     """Whether there is a Delta table. Raises SystemFault when the system refuses to say."""
     try:
-        return DeltaTable.is_deltatable(str(path))
+        return holds_table(path)
     except OSError as problem:
         what = f"cannot look for the table {path}"
         raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None

@@ -26,7 +26,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
 from rollup.core.lengths import milliseconds
-from rollup.core.objects import at, remove_all
+from rollup.core.objects import at, holds_table, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
@@ -370,7 +370,7 @@ class DeltaStore:
     def _open_table(self, name: str, schema: pa.Schema, partition: list[str] | None) -> bool:
         path = self._path(name)
         try:
-            fresh = not DeltaTable.is_deltatable(str(path))
+            fresh = not holds_table(path)
             if fresh:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 DeltaTable.create(
