@@ -59,6 +59,14 @@ def test_the_coarsest_level_whose_rows_lie_in_one_bucket_is_read(bucket: str, na
     assert (source.aggregation, source.per) == (name, f"'{level}'")
 
 
+def test_the_clocks_of_a_session_decide_where_no_zone_is_named() -> None:
+    asked = "select date_trunc('day', \"AGG_TIME\") from {}"
+    assert [READER.template(asked.format("Agg"), whole).sources[0].per for whole in (True, False)] == [
+        "'hours'",
+        "'minutes'",
+    ]
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -127,6 +135,28 @@ def test_sums_are_those_of_the_trades(client: Any, name: str, bucket: str, zone:
         f"select {bucket} as at, sum(total) from {name} where \"AGG_TIME\" >= '2018-03-01' group by 1"
     ).fetchall()
     assert {at.astimezone(UTC): total for at, total in found} == wanted
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("name", ["Agg", "Berlin"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Kolkata"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["said before", "in the same text"])
+def test_days_of_a_session_are_those_of_its_clocks(client: Any, name: str, zone: str, at_once: bool) -> None:
+    wanted = dict[datetime, float]()
+    for _, price, ts in TRADES:
+        at = datetime.fromtimestamp(ts / 1000, ZoneInfo(zone)).replace(hour=0, minute=0, second=0)
+        wanted[at.astimezone(UTC)] = wanted.get(at.astimezone(UTC), 0.0) + price
+    asked = f"select date_trunc('day', \"AGG_TIME\") as at, sum(total) from {name} where \"AGG_TIME\" >= '2018-03-01' group by 1"
+    try:
+        if at_once:
+            found = client.execute(f"set time zone '{zone}'; {asked}")
+            found.nextset()
+        else:
+            client.execute(f"set time zone '{zone}'")
+            found = client.execute(asked)
+        assert {at.astimezone(UTC): total for at, total in found.fetchall()} == wanted
+    finally:
+        client.execute("reset time zone")
 
 
 @pytest.mark.postgres

@@ -94,6 +94,8 @@ class Session:
         self._answered: list[Callable[[], None]] = []
         self.simple = False
         self.moment: tuple[str, dict[str, int]] = ("", {})
+        self.zone = ""
+        """The zone of its clocks, as the server says it."""
         self.isolated = False
         """Whether some transaction of it may be isolated from later commits; only the server knows of which that is so."""
         self.cancel_key = b""
@@ -327,6 +329,8 @@ class Session:
         name, start = wire.cstring(body)
         if name == b"client_encoding":
             self._encoding = wire.codec(wire.cstring(body, start)[0].decode("latin-1"))
+        elif name == b"TimeZone":
+            self.zone = wire.cstring(body, start)[0].decode("latin-1")
 
     def _error(self, piece: Message) -> bytes:
         ours = refusal.found(piece.body, self._secret)

@@ -38,6 +38,9 @@ _WIDTH = re.compile(r"\s*(\d+)(?:\.0*)?\s*([a-z]+?)s?\s*", re.IGNORECASE)
 _HOUR_MS, _HALF_YEAR_MS, _UNTIL_MS = 3_600_000, 15_778_800_000, 2_208_988_800_000
 _HINT = "a width such as '15 minutes', or a level's view, as \"{}_per_days\""
 
+_NAMED = "name the zone of the buckets, as in date_trunc('day', \"AGG_TIME\", 'Europe/Berlin')"
+_POSIX = re.compile(r"<[+-]\d\d(?::?(\d\d))?>.*", re.ASCII)
+
 
 @dataclass(frozen=True)
 class Bucket:
@@ -56,28 +59,32 @@ class Bucket:
         """As a question says it."""
         return f"{self.count} {self.unit}{'s' if self.count > 1 else ''}"
 
-    def holds(self, level: Duration, own: str | None) -> bool:
-        """Whether each row of a level, cut in the zone `own`, lies in one bucket."""
+    def holds(self, level: Duration, own: str | None, whole: bool) -> bool:
+        """Whether each row of a level, cut in the zone `own`, lies in one bucket; `whole`: the session's clocks are whole
+        hours from UTC."""
         seconds = _SECONDS.get(self.unit)
         if level <= Duration.MINUTES:
             return seconds is None or self.count * seconds * 1000 % (level.width_ms or 1) == 0
         if self.shifted or (self.unit in ("second", "minute") and self.count * _SECONDS[self.unit] % 3600):
             return False
         if level is Duration.HOURS:
-            return own is not None and whole_hours(own) and (self.zone is None or whole_hours(self.zone))
+            return own is not None and whole_hours(own) and (whole if self.zone is None else whole_hours(self.zone))
         return self.zone is not None and self.zone == own and self.unit in _CALENDAR and level <= _CALENDAR[self.unit]
 
 
-def level_of(aggregation: Aggregation, found: Sequence[Bucket]) -> Duration:
-    """The coarsest level that some buckets are put together of. Raises QueryError where there is none."""
+def level_of(aggregation: Aggregation, found: Sequence[Bucket], whole: bool) -> Duration:
+    """The coarsest level that some buckets are put together of, in a session whose clocks are `whole` hours from UTC.
+
+    Raises QueryError where there is none.
+    """
     own = None if aggregation.own_zones else normal_zone(aggregation.zone)
     for level in reversed(aggregation.levels):
-        if all(bucket.holds(level, own) for bucket in found):
+        if all(bucket.holds(level, own, whole) for bucket in found):
             return level
     finest = aggregation.root.plural
     raise QueryError(
         f"{min(found, key=lambda each: each.count).text} cannot be put together: the finest level of {aggregation.name} is {finest}",
-        hint=_HINT.format(aggregation.name),
+        hint=_NAMED if any(each.zone is None for each in found) else _HINT.format(aggregation.name),
     )
 
 
@@ -153,3 +160,18 @@ def whole_hours(zone: str) -> bool:
     """
     offsets = (to_local(at, zone).utcoffset() for at in range(0, _UNTIL_MS, _HALF_YEAR_MS))
     return all(each is not None and each.total_seconds() * 1000 % _HOUR_MS == 0 for each in offsets)
+
+
+def in_whole_hours(zone: str) -> bool:
+    """Whether a session's clocks are whole hours from UTC, by the name that a server of PostgreSQL says; not where it is
+    not known.
+
+    >>> in_whole_hours("GMT"), in_whole_hours("<+05:30>-05:30"), in_whole_hours("<+02>-02"), in_whole_hours("")
+    (True, False, True, False)
+    """
+    if (posix := _POSIX.fullmatch(zone)) is not None:
+        return not int(posix[1] or 0)
+    try:
+        return whole_hours(normal_zone(zone))
+    except TimeError:
+        return False

@@ -88,7 +88,7 @@ class Reader:
 
     aggregations: Mapping[str, Aggregation]
     views: Mapping[str, tuple[str, Duration]] = field(init=False)
-    read: Callable[[str], Template] = field(init=False)
+    read: Callable[[str, bool], Template] = field(init=False)
 
     def __post_init__(self) -> None:
         self.views = {
@@ -102,17 +102,18 @@ class Reader:
         """Whether a text may hold a source of ours, or one whose name is mistyped."""
         return "within" in sql.casefold() or mentions(sql, self.aggregations)
 
-    def template(self, sql: str) -> Template:
-        """What a text asks for. Raises RollupError with the position of what is wrong."""
-        return self.read(sql) if len(sql) <= LONGEST_KEPT else self._read(sql)
+    def template(self, sql: str, whole: bool = True) -> Template:
+        """What a text asks for in a session whose clocks are `whole` hours from UTC. Raises RollupError with the position of
+        what is wrong."""
+        return self.read(sql, whole) if len(sql) <= LONGEST_KEPT else self._read(sql, whole)
 
-    def _read(self, sql: str) -> Template:
+    def _read(self, sql: str, whole: bool) -> Template:
         sources: list[Source] = []
 
         def resolve(within: Within) -> exp.Expr:
             if len(sources) == MOST_SOURCES:
                 raise QueryError(f"more than {MOST_SOURCES} ranges in one statement", hint="ask in several")
-            sources.append(self._source(within))
+            sources.append(self._source(within, whole))
             return exp.Table(this=exp.to_identifier(f"{_MARK}{len(sources) - 1}_", quoted=True))
 
         bare = {*self.views, *self.aggregations}
@@ -126,12 +127,14 @@ class Reader:
         except QueryError as problem:
             raise problem.at(*within.position) from None
 
-    def _source(self, within: Within) -> Source:
+    def _source(self, within: Within, whole: bool) -> Source:
         if within.aggregation in self.views:
             return self._of_view(within, *self.views[within.aggregation])
         aggregation = self.aggregations[within.aggregation]
         if isinstance(within.args["start"], exp.Null):
-            return self._of_view(within, aggregation.name, level_of(aggregation, buckets_of(aggregation, within)))
+            return self._of_view(
+                within, aggregation.name, level_of(aggregation, buckets_of(aggregation, within), whole)
+            )
         nodes = [within.args["start"], within.args.get("end"), within.args["per"]]
         values = [None if node is None else constant(node) for node in nodes]
         known = all(node is None or value is not None for node, value in zip(nodes, values, strict=True))

@@ -46,23 +46,28 @@ def main(questions: BinaryIO, answers: BinaryIO) -> None:
         _say(answers, pickle.dumps(_answer(read, *pickle.loads(question))))
 
 
-def reading(aggregations: Mapping[str, Aggregation], schema: str | None) -> Callable[[str], Any]:
-    """What becomes of a text: a Template, or with a schema the text for the PostgreSQL server of the store."""
+Read = Callable[[str, bool], Any]
+WHOLE, PARTS, GUARD = "whole hours", "parts of hours", "guard"
+"""What is asked about a text: what becomes of it, by the session's clocks, and whether it is forbidden."""
+
+
+def reading(aggregations: Mapping[str, Aggregation], schema: str | None) -> Read:
+    """What becomes of a text in a session whose clocks are whole hours from UTC, or not: a Template, or with a schema the text for the PostgreSQL server of the store."""
     reader = Reader(aggregations)
 
-    def text(sql: str) -> str:
-        template = reader.template(sql)
+    def text(sql: str, whole: bool) -> str:
+        template = reader.template(sql, whole)
         places = [inside(aggregations[source.aggregation], str(schema), source) for source in template.sources]
         return template.filled(places) if places else sql
 
     return reader.template if schema is None else text
 
 
-def _answer(read: Callable[[str], Any], what: str, text: Any, seconds: float) -> tuple[bool, Any]:
+def _answer(read: Read, what: str, text: Any, seconds: float) -> tuple[bool, Any]:
     try:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            return False, read(text) if what == "read" else forbidden(text)
+            return False, forbidden(text) if what == GUARD else read(text, what == WHOLE)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except _TooLong:

@@ -22,7 +22,7 @@ import rollup
 from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.core.periods import may_say
 from rollup.gateway.protocol.forbidden import SHORT, forbidden
-from rollup.gateway.rewriting.reader_process import takes_too_long
+from rollup.gateway.rewriting.reader_process import GUARD, PARTS, WHOLE, takes_too_long
 from rollup.plan.aggregation import Aggregation
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Readers:
         self._idle: asyncio.Queue[Child] = asyncio.Queue()
         self._long = asyncio.Semaphore(PROCESSES - _FOR_SHORT)
         self.children: set[Child] = set()
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool], Any] = OrderedDict()
         self._errands: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -71,22 +71,23 @@ class Readers:
         """How many processes have nothing to do."""
         return self._idle.qsize()
 
-    async def read(self, sql: str) -> Any:
-        """What a text asks for. Raises RollupError with the position of what is wrong."""
-        if sql in self._kept:
-            self._kept.move_to_end(sql)
-            return self._kept[sql]
-        found = await self._asked("read", sql)
+    async def read(self, sql: str, whole: bool = True) -> Any:
+        """What a text asks for in a session whose clocks are `whole` hours from UTC. Raises RollupError with the position of
+        what is wrong."""
+        if (sql, whole) in self._kept:
+            self._kept.move_to_end((sql, whole))
+            return self._kept[sql, whole]
+        found = await self._asked(WHOLE if whole else PARTS, sql)
         # A Template still has the words of its bounds; a text for the server has the instants they meant.
         if len(sql) <= _LONGEST_KEPT and not (self._final and may_say(sql)):
-            self._kept[sql] = found
+            self._kept[sql, whole] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
 
     async def forbidden(self, text: bytes) -> bool:
         """`guard.forbidden`, whose search of a long text is too slow for the event loop as well."""
-        return bool(await self._asked("guard", text)) if len(text) > SHORT else forbidden(text)
+        return bool(await self._asked(GUARD, text)) if len(text) > SHORT else forbidden(text)
 
     async def _asked(self, what: str, text: str | bytes) -> Any:
         if len(text) <= SHORT:

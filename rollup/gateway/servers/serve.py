@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -26,6 +27,7 @@ from rollup.gateway.protocol import refusal
 from rollup.gateway.protocol.proxy import Gateway
 from rollup.gateway.protocol.session import VISITOR, Session
 from rollup.gateway.protocol.wire import Parameter
+from rollup.gateway.rewriting.buckets import in_whole_hours
 from rollup.gateway.rewriting.catalog import call_of
 from rollup.gateway.rewriting.kept import KeptTables
 from rollup.gateway.rewriting.loaded import Budget, Slices, request
@@ -44,6 +46,7 @@ from rollup.stores.sql.options import StoreOptions
 log = logging.getLogger(__name__)
 
 _WATCH = 0.1
+_SETS_ZONE = re.compile(r"\bset\b.*\btime\s*zone\b|\bset_config\b", re.IGNORECASE | re.DOTALL)
 
 
 class Endpoint(Protocol):
@@ -128,10 +131,10 @@ class DeltaEndpoint:
         not: it would read them for ever, or after they are gone. Nor may a transaction that is isolated from later
         commits, of which only the server knows: there each function asks, and says since when it sees what it sees.
         """
-        template: Template = await self.readers.read(sql)
+        session = VISITOR.get(None)
+        template: Template = await self.readers.read(sql, _whole(session, sql))
         if not template.sources:
             return sql
-        session = VISITOR.get(None)
         at_once = session is not None and session.simple and not session.isolated and "prepare" not in sql.casefold()
         moment: dict[str, int] = {}
         places: list[str] = []
@@ -259,7 +262,7 @@ class PostgresEndpoint:
             self._prepared.setdefault(session, set()).update(self.kept.mentioned(sql))
         if session is None or session.simple:  # what is only prepared is filled when it runs
             await self.bind(sql, ())
-        return str(await self.readers.read(sql)) if self.reader.needs(sql) else sql
+        return str(await self.readers.read(sql, _whole(session, sql))) if self.reader.needs(sql) else sql
 
     async def bind(self, sql: str, parameters: Sequence[Parameter]) -> None:
         """A statement is about to run: what it reads, also by `EXECUTE`, holds the last commit."""
@@ -277,6 +280,11 @@ class PostgresEndpoint:
             raise StoreError(f"{self.store.shown}: {problem.args[0]}") from None
         finally:
             engine.dispose()
+
+
+def _whole(session: Session | None, sql: str) -> bool:
+    """Whether the clocks of a session are whole hours from UTC while a text runs; not known where the text sets them."""
+    return session is None or (in_whole_hours(session.zone) and _SETS_ZONE.search(sql) is None)
 
 
 def _missing(name: str, aggregations: Mapping[str, Aggregation], kept: Kept) -> tuple[str, str] | None:
