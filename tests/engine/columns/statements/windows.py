@@ -121,7 +121,7 @@ SEVERAL_WINDOWS = [
     "select irstream sum(price) as s from S#unique(symbol)#time(25 msec) output all every 20 msec",
 ]
 BY_KEY = [
-    "select irstream max(price) as m, min(price) as n, median(price) as d from S#sort(3, volume)",
+    "select irstream max(price + 0.0) as m, min(price + 0.0) as n, median(price + 0.0) as d from S#sort(3, volume)",
     "select irstream symbol, min(volume) as n, max(id) as m from S#unique(id) group by symbol",
     "select id, max(price) as m, avedev(price) as a from S#rank(symbol, 3, volume desc) group by id",
     "select symbol, sum(price) as a from S#groupwin(symbol)#length_batch(2) group by symbol",
