@@ -120,20 +120,6 @@ def verbatim(folder: str) -> str:
     return "".join(f"\\{sign}" if sign in "\\{}[]*?" else sign for sign in folder)
 
 
-def by_name(folder: str, glob: str) -> str:
-    """A pattern of the files below a folder, in whose order Spark takes files of one modification time: that of their names.
-
-    A folder itself Spark lists as the disk has it, and so it does what lies deeper than `_DEPTH`.
-    """
-    below = [*("/".join([_FOLDER] * depth + [glob]) for depth in range(_DEPTH)), "/".join([_FOLDER] * _DEPTH)]
-    return f"{verbatim(folder)}/{{{','.join(below)}}}"
-
-
-_DEPTH = 5
-_FOLDER = "{[^_.]*,_*=*}"
-"""What is no folder of somebody's own, as Spark has it."""
-
-
 def _position(checkpoint: Path, batch: int) -> int:
     """The newest entry of the source's log that a batch has."""
     try:

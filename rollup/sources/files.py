@@ -31,7 +31,7 @@ from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, quoted, text, view
 from rollup.sources.content.typed import ROW, Columns
-from rollup.sources.file_log import Listed, by_name, in_order, planned
+from rollup.sources.file_log import Listed, in_order, planned, verbatim
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
 if TYPE_CHECKING:
@@ -71,13 +71,9 @@ class Files:
         self.check()
         self.begin()
         reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
-        reader = reader.option("pathGlobFilter", self._glob)
+        reader = reader.option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
         reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100)))
-        return reader.option("maxFileAge", ANY_AGE).load(by_name(self.options["path"], self._glob)).select("path")
-
-    @property
-    def _glob(self) -> str:
-        return self.options.get("glob", _ENDINGS[self.kind])
+        return reader.option("maxFileAge", ANY_AGE).load(verbatim(self.options["path"])).select("path")
 
     def check(self) -> None:
         """See `Source.check`."""

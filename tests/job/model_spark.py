@@ -88,7 +88,7 @@ class _Options:
         return self
 
     def load(self, path: str) -> _Options:
-        self.path = Path(path.partition("/{")[0])  # the folder of a pattern
+        self.path = Path(path)
         return self
 
     def trigger(self, availableNow: bool = False, processingTime: str = "") -> _Options:

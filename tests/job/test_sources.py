@@ -9,10 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +25,6 @@ from rollup.core.packing import unpack
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.program import Declaration, compile_app
 from rollup.sources.base import Part, Source
-from rollup.sources.file_log import listed
 from rollup.sources.registry import source
 from tests.job.jobs import TRADES, Job, answers
 
@@ -525,30 +522,6 @@ def test_the_job_over_kafka_keeps_good_messages_and_writes_dead_letters(
 def stamp(text: str) -> int:
     """Milliseconds since the epoch of a UTC time."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
-
-
-@pytest.mark.spark
-def test_files_of_one_time_come_batch_after_batch_in_the_order_of_their_names(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    folders = ["", "a", "b/c", "d/e/f/g", "k=1", "_k=1", "p[1]{x,y}"]
-    names = [f"{folder}/f{n}.json".lstrip("/") for folder in folders for n in range(2)]
-    odd = ["_hidden/f.json", "_f.json", ".f.json", "other.txt"]
-    for n, name in enumerate(random.Random(7).sample([*names, *odd], len(names) + len(odd))):
-        file = tmp_path / "in" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({**GOOD, "ts": 1000 + n}) + "\n")
-        os.utime(file, (1_600_000_000, 1_600_000_000))
-    os.utime(tmp_path / "in" / "d/e/f/g/f1.json", (1_500_000_000, 1_500_000_000))
-    job = Job(tmp_path, {"kind": "json", "path": str(tmp_path / "in"), "max_files_per_batch": 3})
-    job.run(spark)
-    taken = sorted(listed(job.conf.checkpoint / "Trades", None), key=lambda file: file.entry)
-    wanted = sorted([name for name in names if name != "d/e/f/g/f1.json"])
-    assert [os.path.relpath(file.path, tmp_path / "in") for file in taken[:1]] == ["d/e/f/g/f1.json"]
-    found = [os.path.relpath(file.path, tmp_path / "in") for file in taken[1:]]
-    assert sorted(found) == wanted
-    entries = [[file.path for file in taken if file.entry == entry] for entry in {file.entry for file in taken}]
-    assert len(entries) == 5 and all(max(one) < min(next_) for one, next_ in pairwise(entries[1:]))
 
 
 @pytest.mark.spark

@@ -36,8 +36,6 @@ _SETTINGS = {
     # New files are named, not read, so their size must not decide how many tasks share them: one task a core.
     "spark.sql.files.openCostInBytes": "134217728",
     "spark.sql.files.maxPartitionBytes": "1099511627776",
-    # The driver looks up the files that a pattern names, see `rollup.sources.file_log.by_name`; beyond this many a job would.
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000000",
     # Spark writes three small files a batch beside the checkpoint. With checksums beside them these are six, and for
     # each the JVM starts a `chmod`.
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
