@@ -32,7 +32,7 @@ def attribute(kind: DataType) -> Type:
 
     >>> from rollup.engine.types import DECIMAL, ANY
     >>> attribute(DECIMAL), attribute(ANY)
-    (<Type.DOUBLE: 'double'>, <Type.STRING: 'string'>)
+    ('double', 'string')
     """
     return _ATTRIBUTES.get(kind.kind, Type.STRING)
 

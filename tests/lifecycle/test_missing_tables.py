@@ -162,7 +162,10 @@ def test_a_store_that_is_named_wrong_is_no_empty_store(two: Place, rollup: Cli) 
 
 
 @pytest.mark.parametrize("damage", [remove, vacuum, forget_log])
-@pytest.mark.parametrize("table", ["MINUTES", "MONTHS", "YEARS", "MINUTES and HOURS"])
+@pytest.mark.parametrize(
+    "table",
+    ["MINUTES and HOURS", *(pytest.param(each, marks=pytest.mark.slow) for each in ("MINUTES", "MONTHS", "YEARS"))],
+)
 def test_a_coarser_table_is_made_anew_and_nothing_is_lost(
     two: Place, rollup: Cli, damage: Callable[[Place, str], None], table: str
 ) -> None:

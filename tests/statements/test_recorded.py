@@ -67,7 +67,10 @@ def _on_spark(cases: list[Told], folder: Path, spark: SparkSession, batches: int
     sinks = "\n\n".join(f'[sinks.{case.out}]\nkind = "files"\npath = "out/{case.out}"' for case in cases)
     source = {"kind": "json", "path": "in", "max_files_per_batch": 1}
     (folder / "in").mkdir()
-    job, rows = Job(folder, source, app=app(cases), streams=(FEED,), more=sinks), feed(cases)
+    job, rows = (
+        Job(folder, source, app=app(cases), streams=(FEED,), more=f'[late]\nahead = "any"\n\n{sinks}'),
+        feed(cases),
+    )
     borders = sorted(random.Random(2).sample(range(1, len(rows)), batches - 1))
     pieces = [rows[begin:end] for begin, end in pairwise([0, *borders, len(rows)])]
     for runs in (range(batches // 2), range(batches // 2, batches)):

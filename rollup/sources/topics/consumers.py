@@ -6,9 +6,8 @@ import atexit
 from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 
 from rollup.sources.topics.ways import Settings
 
@@ -21,10 +20,12 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self.said = ""
-        self.consumer = Consumer({**settings, "error_cb": self._hear})
+        self.consumer = Consumer({**settings, "error_cb": self.hear})
 
-    def _hear(self, error: Any) -> None:
-        self.said = str(error.str())
+    def hear(self, error: KafkaError) -> None:
+        """Keep what was said last; that all brokers are down only follows from what was said of each."""
+        if not self.said or error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
+            self.said = str(error.str())
 
 
 _kept: OrderedDict[tuple[object, ...], Client] = OrderedDict()

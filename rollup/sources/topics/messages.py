@@ -121,7 +121,7 @@ class _Reading:
             if partition in self._left and offset is not None and offset >= self._end[partition]:
                 self._next[partition] = offset
         elif message.topic() is None:
-            self._client.said = error.str()
+            self._client.hear(error)
         elif error.code() in _GONE:
             raise SourceError(self._problem(partition, "the topic no longer has all of that"), hint=_LEAVE)
         else:
