@@ -18,7 +18,7 @@ from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.content.records import quoted, text
-from rollup.sources.topics.values import texts
+from rollup.sources.topics.values import shown, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -106,5 +106,5 @@ def _texts(values: pa.ChunkedArray) -> pa.ChunkedArray:
     raw, readable = texts(values)
     if pc.all(pc.or_(readable, pc.is_null(values))).as_py() is not False:
         return raw
-    shown = [None if value is None else f"0x{value.hex()}" for value in values.to_pylist()]
-    return pc.if_else(readable, raw, pa.chunked_array([pa.array(shown, pa.string())]))
+    digits = [None if value is None else shown(value) for value in values.to_pylist()]
+    return pc.if_else(readable, raw, pa.chunked_array([pa.array(digits, pa.string())]))

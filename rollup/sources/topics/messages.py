@@ -48,8 +48,10 @@ Longs = npt.NDArray[np.int64]
 def read(
     ranges: Sequence[Range], topic: str, settings: Settings, fields: Mapping[str, str] = MappingProxyType({})
 ) -> pa.Table:
-    """All messages of some ranges, with fields beside their values in columns of some names. Raises SourceError when they cannot be read, or no
-    longer are there."""
+    """All messages of some ranges, with fields beside their values in columns of some names.
+
+    Raises SourceError when they cannot be read, or no longer are there.
+    """
     schema = pa.schema([*MESSAGES, *((name, pa.binary()) for name in fields.values())])
     try:
         with client(settings, topic) as found, uncollected():

@@ -39,7 +39,7 @@ class Registered:
         self._stream, self._url = stream, address._replace(netloc=bare).geturl()
         self._settings = tuple(sorted({**_PATIENCE, **self._read(settings), "url": url}.items()))
         try:
-            self._client = _client(self._settings)
+            _client(self._settings)  # it refuses settings that it does not know
         except (ValueError, TypeError) as problem:
             raise ConfigError(f"[sources.{stream}] registry_settings: {problem}") from None
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
@@ -47,7 +48,7 @@ class Json:
 
     def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
         """See `Values`."""
-        return [Group(pa.array(range(len(values)), pa.int64()), values)], []
+        return [Group(_places(values), values)], []
 
 
 def texts(values: pa.Array | pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -83,7 +84,13 @@ def unread(places: pa.Array, messages: pa.Array, reasons: Sequence[str]) -> list
 
 def without_value(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[Unread]]:
     """The messages that have a value: their places and their bytes; and those that have none."""
-    found, every = values.combine_chunks(), pa.array(range(len(values)), pa.int64())
+    found, every = values.combine_chunks(), _places(values)
+    if not found.null_count:
+        return every, found, []
     there = found.is_valid()
     none = every.filter(pc.invert(there)).to_pylist()
     return every.filter(there), found.filter(there), [Unread(place, NO_VALUE, None) for place in none]
+
+
+def _places(values: pa.ChunkedArray) -> pa.Array:
+    return pa.array(np.arange(len(values)))
