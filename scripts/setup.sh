@@ -10,9 +10,10 @@ say() { printf 'setup: %s\n' "$*"; }
 
 # Packages come through uv when it is to be had, because it is ten times faster, and through pip otherwise. pip compiles
 # them, uv only when told to; where PYTHONDONTWRITEBYTECODE is set, every process would compile them all again: a second
-# for a question, and each of Spark's workers too.
+# for a question, and each of Spark's workers too. uv keeps no cache: PySpark is built on the spot, and where a mirror
+# gives its archive without a date uv builds it at each setup and keeps every one, 1.9 GB a time.
 install() {
-  if [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --compile-bytecode --python "$PY" "$@"; then return; fi
+  if [ -x "$VENV/bin/uv" ] && "$VENV/bin/uv" pip install --quiet --no-cache --compile-bytecode --python "$PY" "$@"; then return; fi
   "$PY" -m pip install --quiet "$@"
 }
 
