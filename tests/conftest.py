@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -32,6 +33,26 @@ def pytest_configure(config: pytest.Config) -> None:
     reset_tzpath([])  # what tests expect comes from the pinned package of zones, as what they get
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start would compile every module anew
     config.pluginmanager.register(Collector())
+
+
+@pytest.hookimpl(tryfirst=True)  # before what `-m` leaves out is left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the variants of a test with `few`, those named, or so many evenly spread, are left; the others are slow."""
+    variants = defaultdict[object, list[pytest.Function]](list)
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            variants[item.parent, item.originalname].append(item)
+    for those in variants.values():
+        marker = those[0].get_closest_marker("few")
+        assert marker is not None
+        if isinstance(marker.args[0], str):
+            enough = [item for item in those if item.callspec.id in marker.args]
+        else:
+            number = min(marker.args[0], len(those))
+            enough = [those[len(those) * index // number] for index in range(number)]
+        for item in those:
+            if item not in enough:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_report_header() -> str | None:

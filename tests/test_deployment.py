@@ -213,6 +213,7 @@ def test_what_the_job_writes_is_on_a_volume_that_belongs_to_its_user(image: Imag
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_the_job_answers_every_question_of_the_dashboard_and_of_the_alerts(
     running: Running, kafka: KafkaBroker
 ) -> None:

@@ -153,6 +153,7 @@ def test_kafka_gives_back_in_order_what_was_produced_to_a_partition(kafka: Kafka
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_kafka_keeps_acknowledged_messages_over_kill_9() -> None:
     with KafkaBroker() as broker:
         topic = broker.new_topic()
@@ -165,6 +166,7 @@ def test_kafka_keeps_acknowledged_messages_over_kill_9() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_spark_writes_merges_and_reads_a_delta_table(spark: SparkSession, tmp_path: Path) -> None:
     table = str(tmp_path / "t")
     spark.range(5).selectExpr("id", "id * 10 AS v").write.format("delta").save(table)

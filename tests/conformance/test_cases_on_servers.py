@@ -12,6 +12,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     parametrize(metafunc, lambda target: bool(target.marks))
 
 
+@pytest.mark.few(16)
 def test_a_case_gives_the_recorded_answers(
     language: str, name: str, case: Case, target: str, own: bool, request: pytest.FixtureRequest
 ) -> None:

@@ -114,6 +114,7 @@ def test_a_greedy_query_is_bounded_and_delays_nobody(serving: Serving, what: str
     assert upper(disturbed) < upper(quiet) + ALLOWED
 
 
+@pytest.mark.slow
 def test_queries_that_take_too_much_together_lose_the_one_that_takes_most(serving: Serving) -> None:
     def take(rows: int) -> str:
         with psycopg.connect(**serving.login(), autocommit=True) as one:

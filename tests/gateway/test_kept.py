@@ -71,6 +71,7 @@ def test_a_name_that_is_taken_has_that_of_its_block_before_it(served: tuple[Loca
         rows(serving, "SELECT * FROM Last")
 
 
+@pytest.mark.slow
 def test_more_rows_than_may_be_read_are_refused(served: tuple[LocalHost, Conf, Serving]) -> None:
     job, conf, _ = served
     job.send("Trades", [trade("A", 1.0, 6), trade("B", 1.0, 6)])

@@ -200,6 +200,7 @@ def _answered_but_not_taken(readers: Readers) -> list[asyncio.Future[Any]]:
 @pytest.mark.parametrize(
     ("asked", "awaited"), [(None, True), (_sent_but_not_taken, False), (_answered_but_not_taken, True)]
 )
+@pytest.mark.few(1)
 def test_nothing_of_a_process_is_left_when_the_loop_has_ended(
     asked: Callable[[Readers], list[asyncio.Future[Any]]] | None, awaited: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ def batch(day: int) -> list[tuple[Any, ...]]:
     return [(symbol, 1.0, 1, at(f"2018-01-{day:02d}T12:00:00")) for symbol in "AB"]
 
 
+@pytest.mark.slow
 def test_answers_are_always_those_of_one_whole_and_newest_commit() -> None:
     with folder() as made:
         conf = configuration(made)
@@ -155,6 +156,7 @@ def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read
 
 
 @pytest.mark.parametrize("victim", ["the server", "one of its processes"])
+@pytest.mark.few(1)
 def test_a_killed_server_comes_back_and_answers_are_never_empty(victim: str) -> None:
     with folder() as made:
         conf = configuration(made)

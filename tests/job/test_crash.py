@@ -41,11 +41,6 @@ LOST_AT = ["commit.levels:4", "batch.begin:5", "commit.record:4"]
 Case = dict[str, Any]
 
 
-def few(values: list[str], enough: list[str]) -> list[Any]:
-    """Parameters of which enough run in `make test`, and all in `make crash`."""
-    return [value if value in enough else pytest.param(value, marks=pytest.mark.slow) for value in values]
-
-
 class Cases:
     """What comes of a case, by (app, what was lost, fault); each is run when it is first asked for."""
 
@@ -72,7 +67,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cases]:
         assert child.wait(60) == 0
 
 
-@pytest.mark.parametrize("fault", few(FAULTS, ONCE))
+@pytest.mark.few(*ONCE)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_killed_at_a_point_and_restarted_nothing_is_lost_and_nothing_counts_twice(cases: Cases, fault: str) -> None:
     case, whole = cases["late", None, fault], cases["late", None, None]
     if fault != "commit.rewrite:3":  # it rewrites once
@@ -95,14 +91,16 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("lost", ["checkpoint", "both"])
-@pytest.mark.parametrize("fault", few(LOST_AT, LOST_AT[:1]))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("fault", LOST_AT)
 def test_without_checkpoint_everything_is_sent_again_and_counts_once(cases: Cases, lost: str, fault: str) -> None:
     case, whole = cases["plain", lost, fault], cases["plain", None, None]
     assert (case["killed"], case["again"]) == (signal.SIGKILL, 0)
     assert _data(case["result"]) == _data(whole["result"])
 
 
-@pytest.mark.parametrize("fault", few(LOST_AT, LOST_AT[:1]))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("fault", LOST_AT)
 def test_without_commit_records_only_the_open_bucket_of_the_finest_level_is_lost(cases: Cases, fault: str) -> None:
     case, whole = cases["plain", "records", fault], cases["plain", None, None]
     assert (case["killed"], case["again"]) == (signal.SIGKILL, 0)

@@ -118,6 +118,7 @@ def test_one_aggregation_taken_back_does_not_disturb_the_other(tmp_path: Path) -
 
 @pytest.mark.parametrize("deleted", [False, True])
 @pytest.mark.parametrize("back", [1, 2])
+@pytest.mark.few(2)
 def test_taken_back_to_before_the_first_batch_of_one_of_its_streams_an_aggregation_gets_that_again(
     tmp_path: Path, back: int, deleted: bool
 ) -> None:

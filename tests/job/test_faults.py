@@ -78,6 +78,7 @@ def run_with(
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json", "delta"])
+@pytest.mark.few(2)
 def test_a_share_that_is_away_for_a_moment_costs_no_event(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_worker_without_files_or_life_costs_no_event(
     assert (events(job), job.letters()) == (3 + 4 * 300_000, [])
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_be_read_yet_costs_no_event(tmp_path: Path) -> None:
     share = filled(tmp_path / "share", "parquet")
     job = Job(tmp_path, {"kind": "parquet", "path": "share"})

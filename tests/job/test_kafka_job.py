@@ -92,6 +92,7 @@ def _arrival(batch: list[tuple[int, int, int, dict[str, Any]]]) -> Any:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.few(1)
 def test_partitions_late_events_and_a_restart_give_what_one_process_gives(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, policy: str
 ) -> None:
@@ -110,6 +111,7 @@ def test_partitions_late_events_and_a_restart_give_what_one_process_gives(
     assert total == 500 if "Ignore" not in policy else 100 < total < 500
 
 
+@pytest.mark.slow
 def test_the_job_goes_on_where_it_was_after_the_broker_was_away(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
 ) -> None:

@@ -125,6 +125,7 @@ def test_any_number_of_messages_share_a_millisecond() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 7_500_000_000_000_000_000])
+@pytest.mark.few(1)
 def test_batches_whose_timestamps_are_far_apart_never_run_out_of_numbers(known: int) -> None:
     rows, narrow = [(0, 0), (_NOW, 1)], 0
     for _ in range(50):

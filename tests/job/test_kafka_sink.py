@@ -43,6 +43,7 @@ def rows(*numbers: int) -> pa.Table:
     return pa.table({"n": numbers})
 
 
+@pytest.mark.slow
 def test_rows_that_the_broker_did_not_take_are_an_error_and_are_not_sent_behind_those_that_come_after(
     own: KafkaBroker,
 ) -> None:

@@ -46,12 +46,8 @@ IN_COMMITS = [name for name in POINTS if name.startswith("commit.") and name != 
 """Where a commit can be ended; one that rewrites is no batch's."""
 
 
-def few(points: list[str], enough: str) -> list[Any]:
-    """Points of which one runs in `make test`, and all in `make crash`."""
-    return [point if point == enough else pytest.param(point, marks=pytest.mark.slow) for point in points]
-
-
-@pytest.mark.parametrize("point", few(IN_COMMITS, "commit.levels"))
+@pytest.mark.parametrize("point", IN_COMMITS)
+@pytest.mark.slow
 def test_killed_in_a_commit_that_trails_the_batch_comes_again_as_it_was(tmp_path: Path, point: str) -> None:
     one = Round(tmp_path, Random("5-0"), files=12)
     assert one.streams == ("S",) and len(one.names) > 1

@@ -34,15 +34,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-SLOW = [
-    pytest.param(fault, marks=pytest.mark.slow)
-    for fault in (
-        "commit.begin:3",
-        "commit.level:3",
-        "commit.open:3",
-        "maintain.compact.written:1",
-        "maintain.compact.swapped:1",
-    )
+FAULTS = [
+    "commit.record:3",
+    "commit.begin:3",
+    "commit.level:3",
+    "commit.open:3",
+    "maintain.compact.written:1",
+    "maintain.compact.swapped:1",
 ]
 
 
@@ -118,7 +116,8 @@ def child(bucket: str) -> list[str]:
     return [sys.executable, "-c", program, f"{bucket}/tables"]
 
 
-@pytest.mark.parametrize("fault", ["commit.record:3", *SLOW])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
     killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL

@@ -132,6 +132,7 @@ def test_killed_where_one_aggregation_is_ahead_of_another_neither_lacks_an_event
         assert sum(row[0] for row in answers(real.conf, "events", "minutes", name)) == 12 * 40, name
 
 
+@pytest.mark.slow
 def test_a_database_brought_back_from_a_backup_is_caught_up_with(
     tmp_path: Path, whole: dict[str, Any], postgres: PostgresServer, spark: SparkSession
 ) -> None:

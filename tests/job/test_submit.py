@@ -69,6 +69,7 @@ print("ASKED", *(asked.get(f"spark.{name}") for name in names.split()))
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_what_spark_submit_is_told_stands_above_our_settings_and_below_those_of_the_configuration(
     tmp_path: Path,
 ) -> None:

@@ -138,6 +138,7 @@ def _ways(guarded: Guarded) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.spark
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_tasks_read_behind_each_kind_of_door_what_spark_hands_over(guarded: Guarded, spark: SparkSession) -> None:
     for name, source in _ways(guarded).items():
         found = by_tasks(source, *guarded.whole)

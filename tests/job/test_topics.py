@@ -251,6 +251,7 @@ def made_anew(broker: KafkaBroker, topic: str, *messages: int) -> None:
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize("messages", [(3, 3), (12,), (12, 3)], ids=["shorter", "a partition less", "longer"])
+@pytest.mark.few(1)
 def test_a_topic_that_was_made_anew_ends_the_job_with_what_to_do_and_nothing_of_it_counts(
     tmp_path: Path,
     spark: SparkSession,

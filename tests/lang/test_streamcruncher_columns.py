@@ -151,6 +151,7 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(script=steps, least=st.sampled_from([1, 1, 6]))
+@pytest.mark.few(3)
 def test_over_columns_a_kernel_says_what_it_says_on_rows(names: list[str], script: list[Any], least: int) -> None:
     assert _run(names, least, script) == _run(names, None, script)
 

@@ -198,7 +198,8 @@ def _kernel(query: Query, found: Found, columns: int | None) -> Cruncher:
     return made
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 30))])
+@pytest.mark.few(2)
+@pytest.mark.parametrize("seed", range(30))
 def test_windows_give_what_the_oracle_gives(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(10):

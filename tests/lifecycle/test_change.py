@@ -280,6 +280,7 @@ def test_another_order_of_the_select_list_is_no_change() -> None:
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_until_a_change_is_accepted_every_command_reads_the_tables_as_they_are(place: Place, rollup: Cli) -> None:
     place, _ = begun(place)
     question = "from TradeAgg within '2018-**-** **:**:**' per '{per}' select AGG_TIMESTAMP, symbol, total"

@@ -70,6 +70,7 @@ def begun(place: Place, compacted: bool) -> tuple[FileJob, list[tuple[str, float
 
 @pytest.mark.parametrize("compacted", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("operation", HARMLESS)
+@pytest.mark.few(2)
 def test_what_changes_no_row_is_harmless(
     place: Place, rollup: Cli, operation: Foreign, compacted: bool, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_what_changes_no_row_is_harmless(
 
 
 @pytest.mark.parametrize("operation", UNDONE)
+@pytest.mark.few(1)
 def test_what_changes_rows_is_undone_and_said(
     place: Place, rollup: Cli, operation: Foreign, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -114,6 +116,7 @@ def test_recovery_keeps_the_rows_that_are_there(place: Place, rollup: Cli) -> No
     assert DeltaTable(str(root)).to_pyarrow_table().num_rows == before
 
 
+@pytest.mark.slow
 def test_a_job_beside_a_compactor_goes_on_and_undoes_nothing(
     place: Place, rollup: Cli, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -235,6 +235,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
 
 
 @ON_POSTGRES
+@pytest.mark.few(1)
 def test_a_paused_job_that_wakes_after_a_take_over_is_fenced_and_the_tables_are_right(place: Place) -> None:
     events = trades(1200)
     for at in range(0, 400, 100):
@@ -326,6 +327,7 @@ def test_rows_that_a_woken_job_appends_under_the_new_one_are_put_aside(place: Pl
     ],
     indirect=["new_store"],
 )
+@pytest.mark.few(2)
 def test_a_replay_killed_anywhere_in_its_commit_is_whole_or_not_there(place: Place, point: str) -> None:
     for at in range(0, 600, 200):
         place.add(*trades(600)[at : at + 200])

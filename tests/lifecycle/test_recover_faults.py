@@ -89,6 +89,7 @@ def test_going_back_further_than_the_checkpoint_knows_is_refused_and_touches_not
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_without_any_record_open_rows_come_from_the_finer_tables_and_the_rest_is_said_and_replayed(
     place: Place, rollup: Cli
 ) -> None:
@@ -128,6 +129,7 @@ def test_recover_does_nothing_while_a_job_runs(place: Place, rollup: Cli) -> Non
     ],
     indirect=["new_store"],
 )
+@pytest.mark.few(1)
 def test_a_damaged_record_in_a_database_is_named_and_made_anew_from_the_tables(
     place: Place, rollup: Cli, damage: str
 ) -> None:
@@ -145,6 +147,7 @@ def test_a_damaged_record_in_a_database_is_named_and_made_anew_from_the_tables(
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_a_missing_table_stops_the_job_with_its_name_and_is_made_anew_from_the_finer_one(
     place: Place, rollup: Cli
 ) -> None:

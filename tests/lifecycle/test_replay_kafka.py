@@ -85,6 +85,7 @@ def runbook(rollup: Cli, folder: Path, word: str) -> list[str]:
     return said
 
 
+@pytest.mark.slow
 def test_a_replay_from_a_topic_reads_offsets_by_time_and_brings_back_what_the_job_wrote(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:
@@ -166,6 +167,7 @@ def test_a_topic_that_is_kept_by_time_has_lost_nothing_of_the_time_it_is_kept_fo
     assert everything(job.path) == before
 
 
+@pytest.mark.slow
 def test_a_live_job_completes_a_replay_with_what_it_has_taken_since(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:

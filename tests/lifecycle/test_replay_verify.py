@@ -96,6 +96,7 @@ def test_a_healthy_store_verifies_against_itself_and_against_the_raw_files(place
     ],
     indirect=["new_store"],
 )
+@pytest.mark.few(2)
 def test_a_wrong_parent_is_found_named_and_repaired(place: Place, rollup: Cli, level: Duration) -> None:
     job = loaded(place, trades(1500))
     before = everything(job)
@@ -120,6 +121,7 @@ def test_a_missing_row_is_a_difference_of_a_row(place: Place, rollup: Cli) -> No
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_a_wrong_finest_row_is_only_seen_in_the_raw_files_and_put_right_by_replay(place: Place, rollup: Cli) -> None:
     job = loaded(place, trades(1200))
     before = everything(job)
@@ -145,6 +147,7 @@ def test_a_wrong_finest_row_is_only_seen_in_the_raw_files_and_put_right_by_repla
     ],
     indirect=["new_store"],
 )
+@pytest.mark.few(2)
 def test_replaying_any_range_of_a_right_store_changes_nothing(place: Place, rollup: Cli, seed: int) -> None:
     job = loaded(place, trades(900, seed, width=70 * DAY))
     before = everything(job)
@@ -191,6 +194,7 @@ def test_a_range_that_late_events_were_merged_into_from_before_is_refused_with_t
 
 
 @pytest.mark.parametrize("known", [True, False])
+@pytest.mark.few(1)
 def test_a_range_whose_late_events_were_merged_behind_it_is_refused_with_the_one_it_needs(
     tmp_path: Path, rollup: Cli, known: bool
 ) -> None:
@@ -278,6 +282,7 @@ def zoned(tmp_path: Path, zone: str = "") -> list[tuple[int, str]]:
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_a_declared_zone_cuts_every_row_from_the_first_day_to_replay_and_verification(
     place: Place, tmp_path: Path, rollup: Cli
 ) -> None:
@@ -299,6 +304,7 @@ def test_a_declared_zone_cuts_every_row_from_the_first_day_to_replay_and_verific
 
 
 @ON_POSTGRES
+@pytest.mark.few(1)
 def test_zones_of_rows_are_rebuilt_in_their_own_buckets(place: Place, tmp_path: Path, rollup: Cli) -> None:
     zoned(tmp_path)
     before = everything(FileJob(place.conf).run())
@@ -324,6 +330,7 @@ def test_a_replay_that_was_stopped_goes_on_where_it_was(place: Place) -> None:
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_a_live_job_completes_a_replay_with_what_it_has_taken_meanwhile(place: Place, new_store: NewStore) -> None:
     events = trades(1000)
     job = loaded(place, events[:800])
@@ -428,6 +435,7 @@ def test_while_a_stream_catches_up_nothing_is_computed_from_what_its_log_names(p
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
 
 
+@pytest.mark.slow
 def test_a_replay_makes_anew_what_it_kept_and_finds_damaged(place: Place) -> None:
     from rollup.lifecycle.maintenance.between_batches import true_rows
 

@@ -31,6 +31,7 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
 @examples(16)
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
+@pytest.mark.few(60)
 def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
     assert run(deployed(names, least), found, least) == run(deployed(names, None), found, None)
 
@@ -93,6 +94,7 @@ def test_what_waits_in_several_partitions_goes_over_to_columns(name: str, symbol
 @pytest.mark.parametrize(
     "name", [name for name, text in COVERED.items() if "output" in text and not text.startswith("context")]
 )
+@pytest.mark.few(40)
 def test_what_waits_for_an_output_goes_over_to_columns(name: str) -> None:
     """Some events one by one, with what the clock lets out between them; then so many at once that the statement goes over."""
     events = [{"symbol": "abc"[n % 3], "price": 10.0 + n, "volume": n % 4} for n in range(14)]

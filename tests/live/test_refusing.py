@@ -164,6 +164,7 @@ def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() 
 @given(
     found=st.lists(st.tuples(st.sampled_from(["S", "S", "R"]), st.lists(st.tuples(gaps, row), max_size=8)), max_size=9)
 )
+@pytest.mark.few(2)
 def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_others(text: str, found: Any) -> None:
     said: list[list[Any]] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -91,6 +91,7 @@ number = st.sampled_from([None, 1.1, 1, -0.0, 16777216, 16777217, 3.3e38, 0.1])
     events=st.lists(st.fixed_dictionaries({"k": st.sampled_from("ab"), "f": number, "g": number, "d": number})),
     cut=st.integers(0, 5),
 )
+@pytest.mark.slow
 def test_floats_are_carried_and_compared_as_on_rows(events: list[Any], cut: int) -> None:
     engines = [Engine(columns=1), Engine(columns=None)]
     for engine in engines:

@@ -191,6 +191,7 @@ UNORDERED = [
 @pytest.mark.spark
 @pytest.mark.postgres
 @pytest.mark.parametrize("text", UNORDERED)
+@pytest.mark.few(2)
 def test_an_answer_is_the_same_bit_for_bit_in_whatever_order_its_rows_are_read(
     doubles: LocalHost,
     by_postgres: Callable[[Ask, Relations], Rows],

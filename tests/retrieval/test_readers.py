@@ -38,6 +38,7 @@ def test_eight_clients_get_their_own_answers(trades: Asker) -> None:
             assert answer.equals(alone[text]), text
 
 
+@pytest.mark.slow
 def test_readers_of_a_running_job_see_whole_commits_in_order(tmp_path: Path) -> None:
     host = delta_host(tmp_path, app("correct", 1))
     store = host.stores["A"]
@@ -109,6 +110,7 @@ for n in range(3):
 
 
 @pytest.mark.parametrize("how", ["forget", "drop"])
+@pytest.mark.few(1)
 def test_a_reader_follows_a_store_that_another_process_has_made_anew(tmp_path: Path, how: str) -> None:
     def write(how: str, value: int) -> None:
         command = [sys.executable, "-c", OTHER, str(tmp_path), how, str(value)]

@@ -23,17 +23,20 @@ def killed(folder: Path, *options: str, script: str = "kills") -> dict[str, Any]
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_killed_between_two_side_effects_nothing_is_lost_and_nothing_comes_twice(tmp_path: Path) -> None:
     found = killed(tmp_path)
     assert found and found == {name: {} for name in found}
 
 
+@pytest.mark.slow
 def test_tables_of_a_backup_with_sinks_that_go_on_lose_nothing_and_double_nothing(tmp_path: Path) -> None:
     found = killed(tmp_path, "tables from a backup", "the project moved", script="going_back")
     assert found and found == {name: {} for name in found}
 
 
 @pytest.mark.parametrize("places", [1, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_one_bit_of_the_log_that_spark_keeps_is_noticed_and_its_file_named(tmp_path: Path, places: int) -> None:
     found = killed(tmp_path, "flips", str(places), script="going_back")
     assert found["files"] > 15 and found["missed"] == []

@@ -52,6 +52,7 @@ def given(text: str, *batches: list[int]) -> tuple[list[dict[str, Any]], list[An
 @pytest.mark.parametrize(
     "to", [NOON * 1000, NOON + 30 * DAY, 32_503_680_000_000], ids=["microseconds", "30 days", "year 3000"]
 )
+@pytest.mark.few(6)
 def test_it_ends_and_is_said(statement: str, to: int) -> None:
     began = time.monotonic()
     found, said = given(STATEMENTS[statement], [NOON, NOON + 1], [to, to + 10], [to + 20])

@@ -72,6 +72,7 @@ def test_the_rows_are_the_same_after_as_before(tmp_path: Path) -> None:
     assert all(len(store.snapshot().files(level)) < number for level, number in counted.items() if number >= FEW)
 
 
+@pytest.mark.slow
 def test_what_no_kept_commit_needs_goes_once_its_time_is_over_and_no_sooner(tmp_path: Path) -> None:
     host = delta_host(tmp_path, app("correct"))
     for batch in batches(70):
@@ -138,6 +139,7 @@ def test_a_table_that_no_commit_has_pinned_is_left_alone(tmp_path: Path) -> None
     assert store.maintain(30.0)
 
 
+@pytest.mark.slow
 def test_what_is_put_together_once_is_not_put_together_again(tmp_path: Path) -> None:
     host = delta_host(tmp_path, app())
     store = store_of(host)
@@ -182,6 +184,7 @@ def test_work_is_cut_to_the_time_there_is_and_the_least_of_it_is_always_done(tmp
     assert len(list(compactor._fitting(todo, time.monotonic() - 1.0))) == 1  # pyright: ignore[reportPrivateUsage]
 
 
+@pytest.mark.slow
 def test_readers_during_compaction_see_whole_batches_only(tmp_path: Path) -> None:
     host = delta_host(tmp_path, app("correct", 1))
     store = store_of(host)
@@ -253,6 +256,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> DeltaStore:
 
 
 @pytest.mark.parametrize("fault", ["compact.written:2", "compact.swapped:1", "compact.swapped:6"])
+@pytest.mark.few(1)
 def test_a_store_killed_while_it_compacts_goes_on_as_if_it_never_was(
     tmp_path: Path, whole: DeltaStore, fault: str
 ) -> None:

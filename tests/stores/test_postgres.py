@@ -38,6 +38,7 @@ def on(url: str) -> Callable[[Any, ColumnEngine], SqlStore]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.few(1)
 def test_answers_are_those_of_the_store_in_memory_also_after_every_restart(policy: str, new_url: NewUrl) -> None:
     text, url = app(POLICIES[policy]), new_url()
     memory, stored = host(text, MemoryStore), host(text, on(url))
@@ -422,6 +423,7 @@ def partitioned(url: str, width: str, text: str) -> LocalHost:
     ],
 )
 @pytest.mark.parametrize("annotations", ["", "@OutOfOrder('correct')"])
+@pytest.mark.few(2)
 def test_fine_levels_are_cut_into_partitions_that_appear_when_they_are_needed(
     annotations: str, width: str, seconds: list[str], minutes: list[str], new_url: NewUrl
 ) -> None:
@@ -438,6 +440,7 @@ def test_fine_levels_are_cut_into_partitions_that_appear_when_they_are_needed(
 
 
 @pytest.mark.parametrize(("was", "then"), [("day", "hour"), ("hour", "day"), ("month", "hour"), ("hour", "year")])
+@pytest.mark.few(1)
 def test_partitions_of_another_width_go_on_beside_those_that_are_there(was: str, then: str, new_url: NewUrl) -> None:
     url, text = new_url(), app("@OutOfOrder('correct')")
     memory, events = host(text, MemoryStore), batches(11, 5)

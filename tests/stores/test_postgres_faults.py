@@ -66,6 +66,7 @@ def wanted() -> dict[str, list[tuple[object, ...]]]:
 Answers = dict[str, list[tuple[object, ...]]]
 
 
+@pytest.mark.slow
 def test_a_job_killed_anywhere_in_a_commit_goes_on_exactly(new_url: NewUrl, wanted: Answers) -> None:
     urls = {point: new_url() for point in KILLED_AT}
     jobs = {
@@ -96,6 +97,7 @@ def mortal() -> Iterator[PgServer]:
 
 
 @pytest.mark.parametrize("where", ["commit.begin", "commit.levels", "commit.record"])
+@pytest.mark.few(1)
 def test_a_server_killed_in_a_commit_is_waited_for(
     where: str, mortal: PgServer, wanted: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ except sql.FencedError as problem:
 
 
 @pytest.mark.parametrize("where", ["commit.begin", "commit.open"])
+@pytest.mark.few(1)
 def test_a_job_paused_inside_its_transaction_holds_nobody_up_and_can_never_commit(
     where: str, new_url: NewUrl, wanted: Answers
 ) -> None:

@@ -147,6 +147,7 @@ def test_a_partition_whose_rows_are_computed_again_stays(new_url: NewUrl) -> Non
 
 
 @pytest.mark.postgres
+@pytest.mark.slow
 def test_a_reader_that_uses_an_old_partition_is_not_held_up_and_the_rows_go_anyway(
     new_url: NewUrl, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def _at(path: Path) -> str:
 
 
 @pytest.mark.parametrize("annotations", ["@BufferSize('2')", "@OutOfOrder('correct')"])
+@pytest.mark.few(1)
 def test_answers_are_those_of_the_store_in_memory_also_after_every_restart(annotations: str, tmp_path: Path) -> None:
     text = app(annotations)
     memory, stored = host(text, MemoryStore), host(text, lambda a, e: store_of(a, e, _at(tmp_path)))

@@ -97,6 +97,7 @@ def _cuts(seed: int, count: int) -> list[int]:
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.few(16)
 def test_a_stream_gives_what_the_same_query_gives_over_the_table(query: str, seed: int) -> None:
     rows = _rows(seed, 40)
     whole = _streamed(query, rows, [len(rows)])
