@@ -38,11 +38,14 @@ _NAN = _Greatest(math.nan)
 
 
 def orderable(value: Any) -> Any:
-    """A value as it stands in an order; comparing NaN itself says nothing, and would break every sorted list.
+    """A value as it stands in an order; comparing NaN itself says nothing, and would break every sorted list. A zero has no
+    sign, since values leave by equality.
 
-    >>> sorted([orderable(math.nan), 2.0, 1.0]), orderable("a")
-    ([1.0, 2.0, nan], 'a')
+    >>> sorted([orderable(math.nan), 2.0, 1.0]), orderable("a"), orderable(-0.0)
+    ([1.0, 2.0, nan], 'a', 0.0)
     """
+    if isinstance(value, float):
+        return _NAN if value != value else value + 0.0
     return _NAN if value != value else value
 
 

@@ -86,14 +86,32 @@ def per_time(amount: float, span: int) -> float:
 
 def add_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
     """The values of a set come."""
-    for key in map(comparable, values):
-        counts[key] = counts.get(key, 0) + 1
+    for value in values:
+        add_one(counts, value)
 
 
 def drop_each(counts: dict[Any, int], values: Sequence[Any]) -> None:
     """The values of a set leave."""
     for value in values:
         drop_one(counts, value)
+
+
+def discard(values: SortedList, value: Any) -> None:
+    """A value leaves; of equal decimals the one with its digits, so that 1.0 stays when 1.00 leaves."""
+    key = orderable(value)
+    if isinstance(key, Decimal):
+        alike = values.irange(key, key)
+        place = next((n for n, each in enumerate(alike) if each.as_tuple() == key.as_tuple()), None)
+        if place is not None:
+            del values[values.bisect_left(key) + place]
+        return
+    values.discard(key)
+
+
+def add_one(counts: dict[Any, int], value: Any) -> None:
+    """One occurrence of a value more."""
+    key = comparable(value)
+    counts[key] = counts.get(key, 0) + 1
 
 
 def drop_one(counts: dict[Any, int], value: Any) -> None:
@@ -157,6 +175,7 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "add_decimals": decimals.add,
     "subtract_decimals": decimals.subtract,
     "sorted_list": SortedList,
+    "comparable": comparable,
     "orderable": orderable,
     "ordered_value": ordered_value,
     "mean": mean,
@@ -170,6 +189,8 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "kurtosis": moments.kurtosis,
     "spread_of_sample": moments.spread_of_sample,
     "deviation_of_sample": moments.deviation_of_sample,
+    "discard": discard,
+    "add_one": add_one,
     "drop_one": drop_one,
     "add_each": add_each,
     "drop_each": drop_each,

@@ -92,7 +92,7 @@ SUM_OF_LONGS = replace(SUM, name="sum of longs", value="wrapped({total}) if {n} 
 AVG_OF_LONGS = replace(AVG, name="avg of longs", value="float(wrapped({total})) / {n} if {n} else None", kept=None)
 """In 64 bits, as machines add, and the mean of what these hold."""
 MIN = Aggregate(
-    "min", {"values": SORTED}, "{values}.add(orderable({x}))", "{values}.discard(orderable({x}))",
+    "min", {"values": SORTED}, "{values}.add(orderable({x}))", "discard({values}, {x})",
     "ordered_value({values}[0]) if {values} else None", _first, merge="{values}.update({o_values})", kept=_itself(partials.MIN),
 )  # fmt: skip
 MAX = Aggregate(
@@ -138,7 +138,7 @@ AVEDEV = Aggregate(
     "avedev", MIN.slots, MIN.enter, MIN.leave, "mean_deviation({values})", _number(lambda kind: DOUBLE), merge=MIN.merge
 )
 DISTINCT_COUNT = Aggregate(
-    "distinctcount", {"counts": "{}"}, "{counts}[{x}] = {counts}.get({x}, 0) + 1", "drop_one({counts}, {x})",
+    "distinctcount", {"counts": "{}"}, "add_one({counts}, {x})", "drop_one({counts}, {x})",
     "len({counts})", _long, merge="add_counts({counts}, {o_counts})",
     kept=Kept((partials.VALUES,), lambda find, constants: exp.cast(Size(this=find("set")), "bigint")),
 )  # fmt: skip
@@ -208,7 +208,7 @@ def rate_by(second: int) -> Aggregate:
 
 
 HLL = Aggregate(
-    "hll", {"seen": "set()"}, "{seen}.add({x})", None, "distinct_estimate({seen})", _long, merge="{seen}.update({o_seen})",
+    "hll", {"seen": "set()"}, "{seen}.add(comparable({x}))", None, "distinct_estimate({seen})", _long, merge="{seen}.update({o_seen})",
     kept=_sketched(partials.HLL, "rollup_hll_estimate"),
 )  # fmt: skip
 """How many different values, exact for a few thousand, then estimated within 2 %."""
@@ -226,20 +226,20 @@ QUANTILES = Aggregate(
 )  # fmt: skip
 """The values at the usual ranks, as a JSON object."""
 TOPK = Aggregate(
-    "topk", {"counts": "{}", "most": "None"}, "{most} = {y}; {counts}[{x}] = {counts}.get({x}, 0) + 1",
+    "topk", {"counts": "{}", "most": "None"}, "{most} = {y}; add_one({counts}, {x})",
     "{most} = {y}; drop_one({counts}, {x})", "most_frequent({counts}, {most})", lambda types: STRING, arguments=(2, 2),
     merge="{most} = {o_most} if {most} is None else {most}; add_counts({counts}, {o_counts})",
     kept=_sketched(partials.TOPK, "rollup_topk_items", (1, 1)),
 )  # fmt: skip
 """The most frequent values, as many as the second argument says, with their counts: a JSON list of pairs."""
 CMS = Aggregate(
-    "cms", {"counts": "{}"}, "{counts}[{x}] = {counts}.get({x}, 0) + 1", None, "max({counts}.values(), default=0)", _long,
+    "cms", {"counts": "{}"}, "add_one({counts}, {x})", None, "max({counts}.values(), default=0)", _long,
     merge="add_counts({counts}, {o_counts})",
 )  # fmt: skip
 """How often the most frequent value came; an estimate, over columns, of more than a few thousand different values."""
 CMS_OF = Aggregate(
-    "cms of", {"counts": "{}", "of": "None"}, "{counts}[{x}] = {counts}.get({x}, 0) + 1; {of} = {y}", None,
-    "{counts}.get({of}, 0)", _long, arguments=(2, 2),
+    "cms of", {"counts": "{}", "of": "None"}, "add_one({counts}, {x}); {of} = {y}", None,
+    "{counts}.get(comparable({of}), 0)", _long, arguments=(2, 2),
 )  # fmt: skip
 """How often the value that the second argument names came."""
 

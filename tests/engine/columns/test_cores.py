@@ -95,13 +95,15 @@ def test_nan_is_above_all_numbers(text: str, found: Any, batches: Any, keep: boo
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
-@pytest.mark.xfail(strict=True, raises=AssertionError, reason="of two zeros rows let the one leave that came first")
-def test_of_two_zeros_that_one_stays_which_is_in_the_window() -> None:
-    """The second is let in last and leaves at once, so the first is the greatest value, as columns say."""
-    found = [(None, None), (None, None), (None, None), (0.0, None), (-0.0, 0)]
+@pytest.mark.parametrize("function", ["max", "min", "median"])
+def test_of_two_zeros_the_one_without_a_sign_is_shown(function: str) -> None:
+    """The second is let in last and leaves at once."""
+    found = [(None, None), (None, None), (None, None), (0.0, None), (-0.0, 0), (-0.0, None)]
     events = [(0, ("a", price, volume, None, None)) for price, volume in found]
-    text = "select irstream max(price) as m from S#sort(3, volume)"
-    assert by_columns(text, events, 0, [], False) == by_rows(text, events, 0)
+    text = f"select {function}(price) as m from S#sort(3, volume)"
+    told = by_columns(text, events, 0, [], False)
+    assert told == by_rows(text, events, 0)
+    assert [row for _, _, row in told[3:]] == 3 * [(bits(0.0),)]
 
 
 def test_groups_stand_as_their_rows_come_not_as_their_events_do() -> None:

@@ -47,6 +47,7 @@ _MOMENTS = (known.STDDEV.name, known.VARIANCE.name, known.STDDEV_POPULATION.name
 _COUNTS = (known.COUNT.name, known.COUNT_EVER.name)
 _EVERS = (known.COUNT_EVER.name, known.LEAVING.name, *EVER)
 _ORDERED = (known.MEDIAN.name, known.AVEDEV.name)
+_SIGNLESS = (known.MIN.name, known.MAX.name, known.MEDIAN.name)
 _CAME = (*EXTREMES, *EVER)
 """Those whose value is one that came."""
 
@@ -392,9 +393,11 @@ def arrays_of(expr: Expr, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _result(call: AggregateCall, value: np.ndarray, known: np.ndarray) -> pa.Array:
-    """The results of a call as a column; of lists where each begins, and how many values it has."""
+    """The results of a call as a column; of lists where each begins, and how many values it has. What stood in an order is no
+    zero with a sign."""
     if call.aggregate.listed:
         return pa.StructArray.from_arrays([pa.array(value), pa.array(known)], ["begin", "count"])
+    value = value + 0.0 if call.aggregate.name in _SIGNLESS and value.dtype.kind == "f" else value
     return pa.array(value, _column(call), mask=None if known.all() else ~known)
 
 

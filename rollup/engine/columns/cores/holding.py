@@ -274,13 +274,8 @@ class Ordered:
         return f"order{self.at}"
 
     def array(self, values: np.ndarray, codes: Ints) -> Ints:
-        """That array. Equal values in any order, but the two zeros in that in which they came; what is no number is last."""
-        order = np.argsort(values)
-        if values.dtype.kind == "f":
-            ranked = values[order]
-            zeros = slice(*(int(np.searchsorted(ranked, 0.0, side)) for side in ("left", "right")))
-            order[zeros].sort()
-        return order
+        """That array. Equal values in any order; what is no number is last."""
+        return np.argsort(values)
 
     def begin(self) -> list[str]:
         """The places, and trees of nothing."""

@@ -33,6 +33,11 @@ def ordered_value(x: Any) -> Any:
     return x
 
 
+def discard(values: Any, x: Any) -> None:
+    """A value leaves."""
+    values.discard(x)
+
+
 def middle(values: Any) -> float | None:
     """The median: of an even number of values the mean of the two in the middle."""
     if len(values) == 0:
