@@ -35,32 +35,46 @@ def app(policy: str = "merge", buffer: int = 2) -> str:
         group by k aggregate by ts every sec ... year;"""
 
 
-def delta_host(folder: Path, text: str) -> LocalHost:
+def delta_host(folder: Path, text: str, zone: str | None = None) -> LocalHost:
     """A local host whose tables are in a Delta store, and a configuration that reads it."""
     (folder / "app.siddhi").write_text(text)
     (folder / "conf.toml").write_text(
-        'app = "app.siddhi"\ncheckpoint = "checkpoint"\n[store]\nkind = "delta"\npath = "store"\n'
+        f'app = "app.siddhi"\ncheckpoint = "checkpoint"\n{_said(zone)}[store]\nkind = "delta"\npath = "store"\n'
     )
-    return LocalHost(compile_app(text), lambda aggregation, engine: DeltaStore(aggregation, engine, folder / "store"))
+    return LocalHost(
+        compile_app(text, zone), lambda aggregation, engine: DeltaStore(aggregation, engine, folder / "store")
+    )
+
+
+def _said(zone: str | None) -> str:
+    return "" if zone is None else f'zone = "{zone}"\n'
 
 
 STORES = ["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 
 
-def stored_in(request: pytest.FixtureRequest, folder: Path, text: str, rows: Sequence[tuple[Any, ...]]) -> Path:
-    """The configuration of a store, of the kind that is the fixture's parameter, which holds the events."""
+def stored_in(
+    request: pytest.FixtureRequest,
+    folder: Path,
+    text: str,
+    *batches: Sequence[tuple[Any, ...]],
+    zone: str | None = None,
+) -> Path:
+    """The configuration of a store, of the kind that is the fixture's parameter, which holds the batches of events."""
     if request.param == "delta":
-        delta_host(folder, text).send("S", rows)
-        return folder / "conf.toml"
-    url = f"sqlite:///{folder}/a.db"
-    if request.param == "postgresql":
-        new_url: NewUrl = request.getfixturevalue("new_url")
-        url = new_url()
-    (folder / "app.siddhi").write_text(text)
-    (folder / "conf.toml").write_text(
-        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
-    )
-    LocalHost(compile_app(text), lambda aggregation, engine: store_of(aggregation, engine, url)).send("S", rows)
+        host = delta_host(folder, text, zone)
+    else:
+        url = f"sqlite:///{folder}/a.db"
+        if request.param == "postgresql":
+            new_url: NewUrl = request.getfixturevalue("new_url")
+            url = new_url()
+        (folder / "app.siddhi").write_text(text)
+        (folder / "conf.toml").write_text(
+            f'app = "app.siddhi"\ncheckpoint = "state"\n{_said(zone)}[store]\nkind = "sql"\nurl = "{url}"\n'
+        )
+        host = LocalHost(compile_app(text, zone), lambda aggregation, engine: store_of(aggregation, engine, url))
+    for batch in batches:
+        host.send("S", batch)
     return folder / "conf.toml"
 
 
