@@ -1,4 +1,4 @@
-"""The page of queries shows what happens: its files are written, its commands run, their output compared."""
+"""The pages of queries and apps show what happens: their files are written, their commands run, the output compared."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import blocks, commands
+from tests.docs.markdown import Command, blocks, commands
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "queries.md"
-COMMANDS = [command for block in blocks(PAGE) if block.language == "console" for command in commands(block)]
+PAGES = [ROOT / "docs" / "queries.md", ROOT / "docs" / "apps.md"]
+COMMANDS = [
+    (page, command)
+    for page in PAGES
+    for block in blocks(page)
+    if block.language == "console"
+    for command in commands(block)
+]
 
 
-def test_the_page_has_commands_to_run() -> None:
-    assert len(COMMANDS) >= 4
+def test_the_pages_have_commands_to_run() -> None:
+    assert [sum(page == each for each, _ in COMMANDS) for page in PAGES] == [7, 1]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.words)[:50])
-def test_a_command_of_the_page_does_what_the_page_says(command: object, tmp_path: Path) -> None:
-    words, shown = command.words, command.output  # type: ignore[attr-defined]
-    for block in blocks(PAGE):
+@pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[" ".join(each.words)[:50] for _, each in COMMANDS])
+def test_a_command_of_a_page_does_what_the_page_says(page: Path, command: Command, tmp_path: Path) -> None:
+    words, shown = command.words, command.output
+    for block in blocks(page):
         if block.title:
             (tmp_path / block.title).write_text(block.text)
     redirected = words.index("<") if "<" in words else len(words)
