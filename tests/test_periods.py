@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import QueryError, TimeError
-from rollup.core.periods import Period
+from rollup.core.periods import Period, said_range
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 ODD = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Cairo",
@@ -119,8 +119,23 @@ def test_a_day_may_begin_in_the_morning_and_a_quarter_of_an_hour_at_five_past() 
 
 
 @pytest.mark.parametrize(
+    ("letter", "word"),
+    [
+        ("10s", "10 seconds"), ("5m", "5 minutes"), ("15 m", "15 minutes"), ("1h", "1 hour"), ("2H", "2 hours"),
+        ("7d", "7 days"), ("2w", "2 weeks"), ("1M", "1 month"), ("1y", "1 year"), ("1h over 24h", "1 hour over 24 hours"),
+    ],
+)  # fmt: skip
+def test_a_unit_behind_a_count_may_be_the_letter_that_charts_write(letter: str, word: str) -> None:
+    one, other = Period.parse(letter), Period.parse(word)
+    assert (one.count, one.unit, one.over) == (other.count, other.unit, other.over)
+    if not one.over:
+        assert said_range(f"last {letter}", "Europe/Berlin", 0) == said_range(f"last {word}", "Europe/Berlin", 0)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("m", "unknown duration"), ("5q", "unknown duration"),
         ("fortnights", "unknown duration"), ("", "unknown duration"), ("7 hours", "do not divide a day"),
         ("0 days", "do not divide"), ("weeks from April", "cannot begin"), ("months from the 31st", "cannot begin"),
         ("hours from Monday", "cannot begin"), ("days from 2026-02-30", "there is no day"),

@@ -26,6 +26,8 @@ _CLOCK = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _UNITS = (*_CLOCK, "day", "week", *_MONTHS)
 _SHORT = {"sec": "second", "min": "minute"}
+_LETTERS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "M": "month", "y": "year"}
+"""As charts write them, `5m`; only behind a count."""
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _NAMES = (
     "january", "february", "march", "april", "may", "june",
@@ -34,8 +36,8 @@ _NAMES = (
 _MONDAY = date(1970, 1, 5)
 _KEY = r"(?:`[^`]+`|\"[^\"]+\"|[^\W\d]\w*)"
 _TEXT = re.compile(
-    r"\s*(?:(\d{1,6})\s+)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
-    r"(?:\s+over\s+(?:(\d{1,6})\s+)?([a-z]+)(\s+to\s+date)?)?"
+    r"\s*(?:(\d{1,6})\s*)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
+    r"(?:\s+over\s+(?:(\d{1,6})\s*)?([a-z]+)(\s+to\s+date)?)?"
     rf"(?:\s+by\s*(\(\s*\)|\(?\s*{_KEY}(?:\s*,\s*{_KEY})*\s*\)?))?(?:\s+in\s+(\S+))?\s*",
     re.IGNORECASE,
 )
@@ -67,7 +69,7 @@ class Window:
         >>> Window.of("7", "days", False), Window.of(None, "month", True)
         (Window(count=7, unit='day'), Window(count=None, unit='month'))
         """
-        unit = _unit(word)
+        unit = _unit(word, count)
         if unit is None or (to_date and count) or count == "0":
             raise QueryError(f"a row cannot look back over {word!r}", hint="as 'over 7 days' or 'over month to date'")
         return cls(None if to_date else int(count or 1), unit)
@@ -104,11 +106,13 @@ class Period:
 
         >>> Period.parse("15 Minutes").count, Period.parse("weeks in Europe/Berlin").zone
         (15, 'Europe/Berlin')
+        >>> Period.parse("5m").unit, Period.parse("3M").unit
+        ('minute', 'month')
         >>> Period.parse("days over 7 days by country, `unit price`").by
         ('country', 'unit price')
         """
         match = _TEXT.fullmatch(text)
-        unit = _unit(match.group(2)) if match else None
+        unit = _unit(match.group(2), match.group(1)) if match else None
         if match is None or unit is None:
             raise QueryError(f"unknown duration {text!r}", hint=f"a level's word, or {_HINT}; units are {_listed()}")
         count = int(match.group(1) or 1)
@@ -205,8 +209,10 @@ def back(instant: int, count: int, unit: str, zone_name: str) -> int:
     return to_instant(datetime(1970, 1, 1, tzinfo=zone(zone_name)) + timedelta(seconds=wall.timestamp()))
 
 
-def _unit(word: str) -> str | None:
-    """The unit that a word names, in the singular."""
+def _unit(word: str, count: str | None) -> str | None:
+    """The unit that a word names, or behind a count a letter, in the singular."""
+    if count is not None and len(word) == 1:
+        return _LETTERS.get(word) or _LETTERS.get(word.lower())
     bare = word.lower().removesuffix("s")
     unit = _SHORT.get(bare, bare)
     return unit if unit in _UNITS else None
@@ -282,8 +288,8 @@ def _listed() -> str:
 # Ranges as people say them
 
 _SAID = re.compile(
-    r"\s*(?:(today|yesterday)|(this|last)\s+(minute|hour|day|week|month|quarter|year)|last\s+(\d{1,6})\s+"
-    r"(second|minute|hour|day|week|month|quarter|year)s?)\s*",
+    r"\s*(?:(today|yesterday)|(this|last)\s+(minute|hour|day|week|month|quarter|year)|last\s+(\d{1,6})\s*"
+    r"((?:second|minute|hour|day|week|month|quarter|year)s?|[smhdwy]))\s*",
     re.IGNORECASE,
 )
 
@@ -310,9 +316,11 @@ def said_range(text: str, zone_name: str, now: int) -> tuple[int, int]:
     """
     match = _SAID.fullmatch(text)
     assert match is not None
-    day, which, unit, count, units = (part.lower() if part else None for part in match.groups())
-    if count and units:
-        return back(now, int(count), units, zone_name), now + 1
+    if match[4]:
+        length = _unit(match[5], match[4])
+        assert length is not None
+        return back(now, int(match[4]), length, zone_name), now + 1
+    day, which, unit = (part.lower() if part else None for part in match.groups()[:3])
     period = Period.parse(unit or "day")
     before = now - 2 * 366 * _DAY if period.unit in (*_MONTHS, "week") else now - 3 * _DAY
     edges = [*period.edges(before, now + 1, zone_name)]
