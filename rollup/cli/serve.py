@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rollup.cli.ui import PORT, listening
 from rollup.conf import load
+from rollup.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from rollup.gateway.servers.serve import Endpoint
@@ -21,6 +23,8 @@ def serve(
     thrift: Annotated[
         bool, typer.Option("--thrift", help="Start Spark's Thrift server instead, for its BI drivers.")
     ] = False,
+    with_ui: Annotated[bool, typer.Option("--ui", help="Serve the console too, on the same host.")] = False,
+    ui_port: Annotated[int, typer.Option(help="The console's port.", min=0, max=65535)] = PORT,
 ) -> None:
     """Answer BI tools over the PostgreSQL protocol, until Ctrl-C or SIGTERM."""
     from dataclasses import replace
@@ -28,6 +32,8 @@ def serve(
     found = load(conf)
     if port is not None:
         found = replace(found, serve={**found.serve, "port": port})
+    if thrift and with_ui:
+        raise ConfigError("--thrift serves no console", hint="start `rollup ui` beside it")
     if thrift:
         from rollup.gateway.servers.thrift import serve_thrift
 
@@ -38,11 +44,20 @@ def serve(
     from rollup.gateway.servers.serve import serve as listen
 
     async def run() -> None:
-        task = asyncio.ensure_future(listen(found, _tell))
+        works = [listen(found, _tell)]
+        if with_ui:
+            works.append(listening(found, str(found.serve.get("host", "127.0.0.1")), ui_port).until_cancelled())
+        running = asyncio.current_task()
+        assert running is not None
         for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+        try:
+            with contextlib.suppress(asyncio.CancelledError):
+                async with asyncio.TaskGroup() as together:
+                    for work in works:
+                        together.create_task(work)
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
 
     asyncio.run(run())
 

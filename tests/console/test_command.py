@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.console.served import stored
+from tests.gateway.trades import folder
 
 COMMAND = [sys.executable, "-m", "rollup.cli.main", "ui"]
 
@@ -51,3 +52,33 @@ def test_a_port_that_is_taken_is_a_sentence(tmp_path: Path) -> None:
         )
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(rf"rollup: the console cannot listen on 127.0.0.1, port {port}: .* in use\n", done.stderr)
+
+
+@pytest.mark.postgres
+def test_the_endpoint_serves_it_too_and_one_signal_ends_both(tmp_path: Path) -> None:
+    conf = stored(tmp_path)
+    with folder() as reached:
+        conf.path.write_text(conf.path.read_text().replace("[serve]\n", f'[serve]\ndata = "{reached}/d"\n'))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rollup.cli.main", "serve", str(conf.path), "--ui", "--ui-port", "0"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        found = re.fullmatch(r"the console is on (http://127\.0\.0\.1:\d+)\n", process.stdout.readline())
+        assert found is not None
+        assert process.stdout.readline().startswith("listening on 127.0.0.1:")
+        with urllib.request.urlopen(f"{found[1]}/api/aggregations", timeout=60) as answer:
+            assert b"TradeAgg" in answer.read()
+        with urllib.request.urlopen(f"{found[1]}/api/changes", timeout=60) as living:
+            assert living.readline()
+            process.send_signal(signal.SIGTERM)
+            _, said = process.communicate(timeout=20)
+    assert (process.returncode, said) == (0, "")
+
+
+def test_the_thrift_server_has_none(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rollup.cli.main", "serve", str(stored(tmp_path).path), "--thrift", "--ui"],
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "rollup: --thrift serves no console (start `rollup ui` beside it)\n")
