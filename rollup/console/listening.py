@@ -28,9 +28,7 @@ class Listening(uvicorn.Server):
         self._console.check()
         certificate, key = tls or (None, None)
         try:
-            self._socket = socket.create_server(
-                (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-            )
+            self._socket = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except OSError as problem:
             raise ConfigError(
                 f"the console cannot listen on {host}, port {port}: {(problem.strerror or '').split(' (')[0]}"
