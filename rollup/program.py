@@ -14,6 +14,7 @@ from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
+from rollup.lang.sql.declarations import in_sql, parse_created
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
 from rollup.plan.annotations import check_stream, notices, one_value, stream_zone
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
@@ -245,7 +246,7 @@ def _compiled(declaration: Declaration) -> Program:
     parts = sections(declaration.text)
     if parts.statements and not parts.rollups.strip():
         raise PlanError("the app defines no stream", line=1, column=1, hint="define stream S (k string, v double);")
-    app = parse_app(parts.rollups)
+    app = parse_created(parts.rollups) if in_sql(parts.rollups) else parse_app(parts.rollups)
     _check_answers(app)
     streams = dict(app.streams)
     for stream in streams.values():

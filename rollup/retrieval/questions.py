@@ -334,7 +334,7 @@ def ask_for(
             raise _at(QueryError(f"{width.text!r} merges all columns", hint="merge(x) without `by`"), node)
         keys = width.by
         on, groups = None, _at_query(node, lambda: over_keys(aggregation, keys, on))
-        if width.plain in WORDS:
+        if width.plain is not None and _is_level(aggregation, width.plain):
             width = per_level(aggregation, width.plain, node)
     if isinstance(width, Duration):
         ask = Ask(aggregation, start, end, width, on, selection, fill, groups=groups, looks=looks)
@@ -362,9 +362,16 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 def level_or_period(aggregation: Aggregation, word: object, node: exp.Expr | None = None) -> Duration | Period:
     """What a `per` value names. Raises QueryError."""
-    if not isinstance(word, str) or word.strip().lower() in WORDS:
+    if not isinstance(word, str) or _is_level(aggregation, word):
         return per_level(aggregation, word, node)
     return _at_query(node, lambda: Period.parse(word))
+
+
+def _is_level(aggregation: Aggregation, word: str) -> bool:
+    """Whether a word names a level that is stored or cannot be had; one between two that are is a period made of finer ones."""
+    level = WORDS.get(word.strip().lower())
+    between = level is not None and aggregation.root < level < max(aggregation.levels)
+    return level is not None and (level in aggregation.levels or not between)
 
 
 def zone_for(aggregation: Aggregation, word: object) -> str:

@@ -46,7 +46,7 @@ class Clause(NamedTuple):
 def siddhi_grammar() -> Lark:
     """The grammar of apps and of questions."""
     text = (Path(__file__).parent / "siddhi.lark").read_text()
-    return Lark(text, parser="lalr", start=["app", "on_demand"], propagate_positions=True, cache=_tables(text))
+    return Lark(text, parser="lalr", start=["app", "on_demand"], propagate_positions=True, cache=tables(text))
 
 
 @cache
@@ -56,7 +56,7 @@ def keywords() -> frozenset[str]:
     return frozenset(value.lower() for value in values if value.isidentifier())
 
 
-def _tables(grammar: str) -> str | bool:
+def tables(grammar: str) -> str | bool:
     """The file of a grammar's parse tables, which take longer to make than most texts to read; False for none."""
     folder = cache_root() / "grammars"
     try:
@@ -92,10 +92,10 @@ def parse_query(text: str) -> Retrieval:
 
 
 def _read(text: str, start: str) -> Any:
-    return read(text, siddhi_grammar(), _Reader(text), partial(explained, grammar=siddhi_grammar()), start)
+    return read(text, siddhi_grammar(), Reader(text), partial(explained, grammar=siddhi_grammar()), start)
 
 
-class _Reader(Expressions):
+class Reader(Expressions):
     """What is made of expressions: clauses, definitions, queries, annotations."""
 
     # clauses
@@ -221,7 +221,7 @@ class _Reader(Expressions):
         )
 
     def duration_range(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
-        first, last = (_duration(part) for part in parts)
+        first, last = (duration_of(part) for part in parts)
         if first > last:
             raise PlanError(
                 f"the range {parts[0]} ... {parts[1]} starts after its end",
@@ -232,7 +232,7 @@ class _Reader(Expressions):
         return tuple(Duration(value) for value in range(first, last + 1))
 
     def duration_list(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
-        levels = sorted(_duration(part) for part in parts)
+        levels = sorted(duration_of(part) for part in parts)
         whole = tuple(Duration(value) for value in range(levels[0], levels[-1] + 1))
         if tuple(levels) != whole:
             what = "repeats" if len(set(levels)) < len(levels) else "skips"
@@ -249,18 +249,18 @@ class _Reader(Expressions):
     ) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
         name, source = str(parts[0]), parts[1]
         by = next((part for part in parts if isinstance(part, exp.Expr)), None)
-        selection = _selection(parts)
+        selection = selection_of(parts)
         levels = parts[-1]
         return lambda annotations: AggregationDef(
             name, source, selection, by, levels, annotations, meta.line, meta.column
         )
 
     def stream_query(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamQuery]:
-        query = StreamQuery(parts[0], _selection(parts), str(parts[-1]))
+        query = StreamQuery(parts[0], selection_of(parts), str(parts[-1]))
         return _plain(query)
 
     def join_query(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], Any]:
-        join, selection, target = parts[0], _selection(parts), str(parts[-1])
+        join, selection, target = parts[0], selection_of(parts), str(parts[-1])
         return _plain((join, selection, target))
 
     def side(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
@@ -294,7 +294,7 @@ class _Reader(Expressions):
         name = parts[1] if explain else parts[0]
         on = next((part for part in parts if isinstance(part, exp.Expr)), None)
         return Retrieval(
-            name, on, clauses.get("within", ()), clauses.get("per"), _selection(parts), clauses.get("fill"), explain
+            name, on, clauses.get("within", ()), clauses.get("per"), selection_of(parts), clauses.get("fill"), explain
         )
 
     # annotations
@@ -342,17 +342,19 @@ class _Reader(Expressions):
         return App(name, streams, aggregations, tuple(p for p in whole if isinstance(p, StreamQuery)), joins)
 
 
-v_args(meta=True)(_Reader)  # in place: as a decorator it would hide the type of the class
+v_args(meta=True)(Reader)  # in place: as a decorator it would hide the type of the class
 
 
-def _duration(word: Token) -> Duration:
+def duration_of(word: Token) -> Duration:
+    """The level that a word names. Raises PlanError at the word."""
     try:
         return Duration.parse(str(word))
     except QueryError as problem:
         raise PlanError(problem.message, line=word.line, column=word.column, hint=problem.hint) from None
 
 
-def _selection(parts: list[Any]) -> Selection:
+def selection_of(parts: list[Any]) -> Selection:
+    """The clauses of a selection among what has been read of a statement."""
     names = ("items", "group_by", "having", "order_by", "limit", "offset")
     return Selection(**{part.name: part.value for part in parts if isinstance(part, Clause) and part.name in names})
 

@@ -14,6 +14,7 @@ _COMPARE: dict[str, type[exp.Expr]] = {
     "==": exp.EQ,
     "=": exp.EQ,
     "!=": exp.NEQ,
+    "<>": exp.NEQ,  # SQL writes it so
     ">": exp.GT,
     ">=": exp.GTE,
     "<": exp.LT,
