@@ -23,10 +23,12 @@ from rollup.jars import spark_home
 from rollup.java import java_home
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Without the second compiler: over 8 M events from files it takes as much of the processor as the whole job without it,
-and what it makes is worth that only to a Java that lives on, or that each record goes through. Java gives a single
-compiler a fifth of the room for what it makes, which each of Spark's plans adds to, and fails tasks once it is full: it
-has what two would have."""
+"""Java without its second compiler.
+
+Over 8 M events from files that compiler takes as much of the processor as the whole job without it. Its code pays only
+in a Java that runs on, or that each record goes through. Java gives a single compiler a fifth of the code cache. Each of
+Spark's plans adds code, and tasks fail once the cache is full. So the cache has the size that two compilers would have.
+"""
 MAKING = "ROLLUP_ARCHIVE_TO"
 """The environment variable that names the archive which the Java of a job is to write at its end."""
 _OF = "spark"

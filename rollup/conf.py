@@ -1,40 +1,42 @@
 """The configuration of a job, read from TOML: where streams come from and where tables go.
 
-app = "trades.siddhi"              # the app, a path relative to this file
-checkpoint = "state/checkpoint"
-trigger = "1 second"               # how often a batch may start; "0 seconds": as soon as the last has ended
-zone = "+00:00"                    # which cuts the buckets of all rows, and in which times without one are read
+An example:
 
-[sources.TradeStream]              # one table a stream that nothing else feeds
-kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
-path = "incoming"
-lateness = "10 seconds"            # how late its events may come: the buffer where the app says none
+    app = "trades.siddhi"              # the app, a path relative to this file
+    checkpoint = "state/checkpoint"
+    trigger = "1 second"               # how often a batch may start; "0 seconds": as soon as the last has ended
+    zone = "+00:00"                    # it cuts the buckets of all rows; times without a zone are read in it
 
-[store]
-kind = "delta"                     # delta or sql
-path = "tables"
+    [sources.TradeStream]              # one table for each stream that nothing else feeds
+    kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
+    path = "incoming"
+    lateness = "10 seconds"            # how late its events may come: the buffer where the app declares none
 
-[late]
-policy = "correct"                 # of aggregations that say nothing of late events: merge (default), drop, correct
-ahead = "1 day"                    # an event further ahead of the clock is a dead letter; "any" takes all
+    [store]
+    kind = "delta"                     # delta or sql
+    path = "tables"
 
-[dead_letters]
-fail_above = "1 %"                 # a run of whose records more are dead ends, with exit code 1
+    [late]
+    policy = "correct"                 # of aggregations that declare none: merge (default), drop, correct
+    ahead = "1 day"                    # an event further ahead of the clock is a dead letter; "any" takes all
 
-[storage]                          # how object stores are reached, see docs/object-stores.md
-endpoint = "https://s3.example.org"
-secret_access_key_env = "MY_SECRET"
+    [dead_letters]
+    fail_above = "1 %"                 # a run with a larger share of dead records ends with exit code 1
 
-[metrics]
-port = 9400
-host = "127.0.0.1"                 # whose address it listens on
+    [storage]                          # how object stores are reached, see docs/object-stores.md
+    endpoint = "https://s3.example.org"
+    secret_access_key_env = "MY_SECRET"
 
-[serve]                            # the endpoint for BI tools, see docs/bi.md
-port = 5433
-users.ann.password_env = "ANN_PASSWORD"
+    [metrics]
+    port = 9400
+    host = "127.0.0.1"                 # whose address it listens on
 
-[spark]                            # settings of the session, as they are
-"spark.driver.memory" = "4g"
+    [serve]                            # the endpoint for BI tools, see docs/bi.md
+    port = 5433
+    users.ann.password_env = "ANN_PASSWORD"
+
+    [spark]                            # settings of the session, as they are
+    "spark.driver.memory" = "4g"
 """
 
 from __future__ import annotations

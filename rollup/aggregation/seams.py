@@ -1,7 +1,7 @@
 """Which rows of several tables of partial rows need merging: those whose group another table has too.
 
-Tables that hold each of their groups once are compared by the ranges of their buckets first, which leaves the seams
-of a stream in order, and where ranges overlap, as those of a topic's partitions always do, by their groups.
+Tables that hold each of their groups once are compared by the ranges of their buckets first. In a stream in order this
+leaves the seams. Where ranges overlap, as those of a topic's partitions always do, the groups are compared.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 All instants are integers: milliseconds since 1970-01-01T00:00:00Z (proleptic Gregorian). A bucket is half open,
 [start, end), and is cut in a zone: an offset like ``+05:30`` or an IANA name. Seconds, minutes and hours are cut by
-the offset in force at the instant, so the hour that is repeated when summer time ends is two buckets; days, months
+the offset in force at the instant, so the hour that is repeated when summer time ends is two buckets. Days, months
 and years are cut by the local calendar, so a day may have 23 or 25 hours.
 
 This module is the reference in plain Python; `rollup.core.buckets` says the same in SQL and `rollup.core.local_columns`

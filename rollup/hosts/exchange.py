@@ -1,7 +1,7 @@
-"""Folders of a job on this machine: the one through which tasks hand large results to the driver, in memory where that
-can be, and the one for what Spark and the libraries in Java leave in the place for temporary files.
+"""Folders of a job on this machine, for the exchange and for temporary files.
 
-A killed job cannot remove its folder. So each holds a locked file as long as its job lives, and a job that starts
+Tasks hand large results to the driver through the first, in memory where that can be. Spark and the libraries in Java
+leave their temporary files in the second. A killed job cannot remove its folder. So each holds a locked file as long as its job lives, and a job that starts
 removes the folders whose lock nobody holds.
 """
 

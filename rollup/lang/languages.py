@@ -13,10 +13,10 @@ SIDDHIQL = "siddhiql"
 
 @dataclass(frozen=True)
 class Written:
-    """How a language is told from the app around it.
+    """How a text of a language is found in an app, or by the name of its file.
 
-    `entry` is the module and the class of its `rollup.statements.component.Language`, imported when an app has a text in
-    it; `comment` a pattern of what begins a comment and all of it up to the end of its line; `endings` those of files.
+    `entry` is the module and the class of its `rollup.statements.component.Language`, imported when an app has such a
+    text. `comment` is the pattern of a comment up to the end of its line, and `endings` are those of file names.
     """
 
     entry: str

@@ -27,9 +27,10 @@ _HISTORY = 100
 class Page:
     """The book's content.
 
-    `valid` has, for each column added later, the instant (ms) from which buckets are complete; `ended`, for each
-    dropped one, the instant up to which they are; `purged`, for each level by name, the AGG_TIMESTAMP below which
-    rows may be gone; `history` what was done, oldest first.
+    * `valid` has, for each column added later, the instant (ms) from which buckets are complete.
+    * `ended` has, for each dropped column, the instant up to which they are.
+    * `purged` has, for each level by name, the AGG_TIMESTAMP below which rows may be gone.
+    * `history` is what was done, oldest first.
     """
 
     declaration: Mapping[str, Any] | None = None

@@ -1,9 +1,9 @@
 """Dead letters that are taken in again after a fix, each once, however often it is asked for and wherever it is killed.
 
 A request is written first: the letters, and the events that their records are now. Then every aggregation, and the
-statements, take the events as one batch whose mark is in their commit, but for what some statements alone have refused,
-which only these take; then the letters leave their table, in a transaction
-with the same mark; then the request goes. One that is found there was interrupted, and is done to its end before another.
+statements, take the events as one batch whose mark is in their commit. Events that only some statements have refused go
+to these statements alone. Then the letters leave their table, in a transaction with the same mark, and the request is
+removed. A request that is found there was interrupted, and is done to its end before another.
 """
 
 from __future__ import annotations

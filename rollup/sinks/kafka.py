@@ -36,8 +36,8 @@ class KafkaSink:
     twice knows by it what it has had.
 
     A batch is done when the broker has acknowledged every row. Options: `servers`, `topic`, `timeout` (60, seconds that
-    a row may take), `options` (of librdkafka), and of a table its `key`, which is then the key of the message, as JSON: a
-    topic that is compacted keeps the last row of each.
+    a row may take), `options` (of librdkafka). A table has a `key`, which becomes the key of the message, as JSON. So a
+    compacted topic keeps the last row of each.
     """
 
     tells = False

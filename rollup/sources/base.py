@@ -56,9 +56,9 @@ class Source(Protocol):
     def frame(self, spark: SparkSession) -> DataFrame:
         """The streaming DataFrame of the driver; its rows reach `parts` as Arrow.
 
-        By a column of theirs a batch that comes again is known: `path`, the name of a file that comes once, or a number
-        that rises, `__arrival` alone or `kafka_offset` in each `kafka_partition`, where `kafka_start` and `kafka_end`
-        may stand for many; see `rollup.checkpoint.inputs`.
+        A column of the rows identifies a batch that comes again, see `rollup.checkpoint.inputs`. It is `path`, the name of
+        a file that comes once, or a number that rises: `__arrival` alone, or `kafka_offset` in each `kafka_partition`.
+        There `kafka_start` and `kafka_end` may stand for many offsets.
         """
         ...
 

@@ -63,10 +63,16 @@ _PATIENCE = 3.0
 
 
 class Kafka:
-    """Options: `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest),
-    `max_events_per_batch`, `columns` (rename), `message` (see `rollup.sources.topics.beside`), `optional` (attributes that need not be there), `slack` (1 day, see `rollup.lifecycle.replay.raw_kafka`), `options` (of Spark's
-    Kafka source), `registry`, `registry_settings` and `schema_file` (what values are, JSON without them; see
-    `rollup.sources.topics.values`), `read` (who reads the messages, `tasks` or `spark`; by default tasks where they can)."""
+    """A topic. Its options:
+
+    * `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest)
+    * `max_events_per_batch`, `columns` (rename), `optional` (attributes that may be missing)
+    * `message`, see `rollup.sources.topics.beside`
+    * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
+    * `options` of Spark's Kafka source
+    * `registry`, `registry_settings`, `schema_file`: what values are, see `rollup.sources.topics.values`; JSON without them
+    * `read`: who reads the messages, `tasks` or `spark`; by default tasks where they can
+    """
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "servers", "topic")
@@ -279,9 +285,9 @@ def _server(url: str) -> str:
 def arrivals(batch: pa.Table, most: int, latest: int = _LATEST) -> Longs:
     """The number of each message, for partitions below `most`; timestamps from `latest` on say nothing.
 
-    In a partition the order is that of its offsets, whatever its timestamps say (a producer's clock goes back, a message
-    has none): each number is that of its timestamp, or the next one that is free when that is greater. So a millisecond
-    may have any number of messages; from 1 << _BITS / `most` of one partition on (4096), numbers run ahead of its time.
+    In a partition the order is that of its offsets, also where a producer's clock goes back or a message has no timestamp.
+    Each number is that of its timestamp, or the next one that is free when that is greater. So a millisecond
+    may have any number of messages. From 1 << _BITS / `most` of one partition on (4096), numbers run ahead of its time.
     """
     partitions, offsets = (batch[name].to_numpy() for name in _PLACED)
     times = batch["timestamp"].to_numpy()

@@ -2,8 +2,8 @@
 
     step(state, events) -> as the component itself, but for the order of rows that time brings at one instant
 
-What a shard is told is enough for it to do what the undivided component does for its keys: every event of theirs, at the
-time that the clock of all events has then, and how far that clock has gone on without them.
+A shard gets every event of its keys, at the time that the clock of all events has then. It also gets how far that clock
+has gone on without them. This is enough to do what the undivided component does for its keys.
 """
 
 from __future__ import annotations

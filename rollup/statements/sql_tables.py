@@ -1,8 +1,8 @@
-"""The tables that a block of SQL reads: each is told by the events of a stream, and kept in the state of who reads it.
+"""The tables that a block of SQL reads: the events of a stream change each, and the state of its reader keeps it.
 
 A stream with @PrimaryKey is a table of the last row of each key, a materialized view one of every row. A row sees a table
-as the events before it have left it, so no cut of the input changes an answer: what a row joins is looked up among the
-versions that a batch brings, and where a query asks for more of a table, the batch is cut where that changes.
+as the events before it have left it, so no cut of the input changes an answer. What a row joins is looked up among the
+versions that a batch brings. Where a query needs more of a table, the batch is cut at each change of the table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where the step of a batch runs: in the driver while it is small, in shards inside Spark tasks when it is not.
 
-In shards the driver holds buckets, clocks and file names, never rows with keys. The tasks that read a batch leave its
-partial rows split by key in the exchange folder; a second job, one task a shard, makes data files of the tables and
-files of open rows of them; the driver's commit names these files. `[cascade]` of a configuration says which:
+In shards the driver holds buckets, watermarks and file names, never rows with keys. The tasks that read a batch leave
+its partial rows split by key in the exchange folder. A second job, one task a shard, makes data files of the tables and
+files of open rows of them. The driver's commit names these files. `[cascade]` of a configuration says which:
 
     [cascade]
     host = "auto"               # auto, driver or shards

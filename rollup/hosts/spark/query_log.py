@@ -71,8 +71,10 @@ def spent(checkpoint: Path) -> list[Path]:
 
 
 def drop_drafts(checkpoint: Path) -> None:
-    """Remove what Spark has left of a first plan that it could not write to its end, on a full disk or when it was killed:
-    it refuses to begin in a log that has no batch and is not empty."""
+    """Remove what Spark has left of a first plan that it could not finish, on a full disk or when it was killed.
+
+    Spark refuses to begin in a log that has no batch and is not empty.
+    """
     for log in (checkpoint / "offsets", checkpoint / "commits"):
         if log.is_dir() and not any(entries(log)):
             for path in log.glob(".*"):

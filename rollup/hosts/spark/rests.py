@@ -1,9 +1,9 @@
 """The rest of a batch trails `foreachBatch`: its tasks, step and commits go on while Spark plans the next batch.
 
-Spark asks for one batch after the other. Between two it plans and writes its logs, a sixth of a second, and while the last
-of a batch's tasks ends other cores have nothing to do. So in a run over all that is there `foreachBatch` returns as soon
-as everything of the batch *before* has been committed: tasks of two batches are with Spark, which gives a free core to
-the older first, and one batch at a time is stepped through, in order. The tables are behind Spark's log by one batch at
+Spark asks for one batch after the other. Between two it plans and writes its logs, a sixth of a second. While the last
+of a batch's tasks ends, other cores have nothing to do. So in a run over all that is there `foreachBatch` returns as soon
+as everything of the batch *before* has been committed. Spark then has tasks of two batches, and gives a free core to
+the older first. One batch at a time is stepped, in order. The tables are behind Spark's log by one batch at
 most, as where only commits trail (`rollup.hosts.trailing`), and a start after a crash is the same.
 """
 

@@ -1,7 +1,7 @@
 """At the start of a job its streams go back to where the tables are that are behind them.
 
-Spark's log may know more than the tables (commits trail; a backup was brought back), the tables more than Spark's log
-(it was brought back itself, or a power cut took its end), and of several aggregations each may be somewhere else.
+Spark's log may know more than the tables: commits trail, or a backup was brought back. The tables may know more than
+Spark's log: the log was brought back, or a power cut took its end. Each of several aggregations may be somewhere else.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 With `statement_shards`, those that keys divide take their step in tasks, see `rollup.hosts.spark.statement_shards`.
 
-They commit before the aggregations whose closed rows they read, so whatever closes in a batch is known to both or comes
-again for both; a batch that one of them has already is passed over, as with any two aggregations.
+They commit before the aggregations whose closed rows they read. So whatever closes in a batch is known to both or comes
+again for both. A batch that one of them has already is skipped, as with any two aggregations.
 """
 
 from __future__ import annotations

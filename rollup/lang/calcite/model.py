@@ -1,13 +1,15 @@
 """The model: which streams and tables there are. Calcite's JSON form and ours in TOML are read.
 
-[tables.Orders]                         # TOML
-columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
-kind = "both"                           # stream, table, or both: a stream whose history is kept as a table
-monotonic = { rowtime = "increasing" }  # or "strictly increasing", "decreasing"; enforced
-slack = "5 minutes"                     # t-sorted instead of sorted; or "3 rows" (k-sorted), "punctuation" (in any order)
-key = ["productId"]
-history = "2 hours"
-delta = "tables/orders"                 # what is asked without STREAM is read there; columns may then be left out
+An example of the latter:
+
+    [tables.Orders]
+    columns = { rowtime = "TIMESTAMP", productId = "INTEGER", units = "INTEGER" }
+    kind = "both"                           # stream, table, or both: a stream whose history is kept as a table
+    monotonic = { rowtime = "increasing" }  # or "strictly increasing", "decreasing"; enforced
+    slack = "5 minutes"                     # t-sorted instead of sorted; or "3 rows" (k-sorted), "punctuation" (in any order)
+    key = ["productId"]
+    history = "2 hours"
+    delta = "tables/orders"                 # queries without STREAM read there; columns may be left out
 """
 
 from __future__ import annotations

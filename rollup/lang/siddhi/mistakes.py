@@ -1,8 +1,8 @@
 """What a SiddhiQL text that does not follow the grammar is told: the word, its place, and the cure.
 
-The parser knows which tokens may come next. A reader wants to know what to write instead, so mistakes that are made
-often are known by their word, a misspelt keyword by its likeness to one that may stand there, and only the rest is a
-list of what may come.
+The parser knows which tokens may come next. A reader wants to know what to write instead. So frequent mistakes are known
+by their word, and a misspelt keyword by its likeness to one that may stand there. Only the rest is a list of what may
+come.
 """
 
 from __future__ import annotations
@@ -64,8 +64,11 @@ _CLAUSES = ("from", "on", "within", "per", "fill", "select", "group", "having", 
 
 
 Cure = Callable[[str, str, str, Collection[str], Collection[str]], str | None]
-"""What to write instead, of the word that was found, the text before and from it on, the names of the tokens that may
-stand there, and the keywords among them; None where nothing better is known than a list of these."""
+"""What to write instead; None where nothing better is known than a list of what may stand there.
+
+The arguments are the word that was found, the text before it, the text from it on, the names of the tokens that may
+stand there, and the keywords among them.
+"""
 
 
 def explained(text: str, problem: UnexpectedInput, grammar: Lark) -> SyntaxProblem:

@@ -1,7 +1,7 @@
 """By which columns a running query falls apart: those that its partitions share, where it shows what is new or has left.
 
-A cycle is one of all keys, but a key that has nothing to take in or to let out sees nothing of it, except where its rows
-leave with whatever cycle comes next, or the select asks for the rows that stay.
+A cycle is one of all keys, but a key without insert or remove rows sees nothing of it. There are two exceptions: rows
+that leave with the next cycle of any key, and a select of the rows that stay.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What it rests on: at every level, the stored rows together with the level's open rows are the stored rows of the next
 finer level, cut into its buckets. So when stored rows of a level change in a range, the buckets above that touch the
-range are put together anew from all their parts, in the range or not; a bucket that the level's clock has not passed
+range are merged anew from all their parts, in the range or not. A bucket that the level's watermark has not passed
 goes to the open rows, any other to the table.
 """
 

@@ -1,8 +1,8 @@
 """What the bytes of messages hold: JSON, or records of Avro, by one schema or by those of a registry.
 
 A registry's client writes byte 0 and the number of a schema (four bytes, the first the highest) before each value. Every
-message is read by the schema that it was written with; what it has is then found by name, so a field that is added,
-removed or widened while a job runs is one that its stream may have or not, as in JSON.
+message is read by the schema that it was written with, and its fields are then found by name. So fields may be added,
+removed or widened while a job runs, as in JSON.
 """
 
 from __future__ import annotations

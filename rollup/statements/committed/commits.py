@@ -10,8 +10,8 @@ A record stands beside those of the rollups and is read and checked by the same 
 Among those of no component are `outputs`, how many rows each stream has been given in all, `sinks`, where rows go to, and
 `passed`, the time that went on without events.
 
-What a batch gave is in its own commit, so whatever a killed job had not yet brought to a sink is brought there at the
-next start: the record comes first, sinks after it, and the next record only when all sinks have what this one gave.
+The output of a batch is in its own commit. So the next start brings to a sink what a killed job had not yet brought
+there. The record comes first and the sinks after it. The next record comes only when all sinks have the output of this one.
 """
 
 from __future__ import annotations

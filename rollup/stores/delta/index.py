@@ -30,8 +30,8 @@ _STEPS = 64
 class FileIndex:
     """The files of one version of a table with the AGG_TIMESTAMP range of each; without statistics, any time.
 
-    `digest` is the sum of a number for each file, made of its name and what is said of it here, whatever their order: a
-    commit record has it, so that a log that says something else is found, and names of files carry their checksums.
+    `digest` is the sum of a number for each file, in any order. The number is made of the file's name and its values here.
+    A commit record has the digest, so a log that says something else is found. Names of files carry their checksums.
     """
 
     paths: list[str]

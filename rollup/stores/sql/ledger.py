@@ -1,7 +1,8 @@
 """Retention of the ledger of late events: it goes with the rows whose late events it counts.
 
-Where a level's rows are removed, ledger rows of their buckets are put together to one a bucket of the next coarser level
-that is kept, zone, keys and kind, so counts beside the rows that stay are right; below the coarsest level's cut they go.
+Where a level's rows are removed, the ledger rows of their buckets are merged to one for each bucket of the next coarser
+level that is kept, zone, keys and kind. So counts beside the rows that stay are right. Below the cut of the coarsest level
+ledger rows are removed too.
 `AGG_COMMIT` is then the newest commit of those put together, so `AGG_REVISION` counts them as one.
 """
 

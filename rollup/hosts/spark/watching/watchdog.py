@@ -1,8 +1,8 @@
 """A watch over what is asked of Spark: tasks whose Python worker was killed or hangs may never answer, and say nothing.
 
-Length alone says nothing: a batch may rightly take an hour. But then Java or a worker uses the processor. When all of
-them together do next to nothing for a while although an answer is due, that is said, and after a longer while the job
-had better end: what it has committed is whole, and the next start takes the batch again.
+Length alone says nothing: a batch may rightly take an hour. But then Java or a worker uses the processor. A warning
+comes when an answer is due and all of them together have done next to nothing for a while. After a longer while the job
+had better end. Its commits are whole, and the next start takes the batch again.
 """
 
 from __future__ import annotations

@@ -157,8 +157,10 @@ def _lookup(
 
 
 def _moment(lowering: Lowering, source: exp.Expr, names: Names) -> tuple[exp.Expr, str] | None:
-    """As of when a row asks a table that has versions, with its type: the time that FOR SYSTEM_TIME says, or the place of
-    the row in the input where the table moves with that; None for a table as it is."""
+    """The version of a table that a row joins, with its type; None for a table without versions.
+
+    It is the time that FOR SYSTEM_TIME says, or the place of the row in the input where the table moves with the input.
+    """
     table, version = lowering.catalog.named(source, lowering.ctes), source.args.get("version")
     if table is None:
         return None

@@ -35,11 +35,16 @@ class Input:
 
 @dataclass
 class Scope:
-    """The names that an expression may use. `calls` collects aggregates where they may stand; `aliases` are the
-    columns of the select list, known in `having` and `group by`; `ask` makes a look-up in a table; `preferred` is the
-    input that a name without one means where several have it; `first_slot` is where the aggregates' values begin;
-    `timed`: what is bound is given the time of what is selected, though no aggregate may stand in it; `selected`: a name
-    alone is a column of the select list."""
+    """The names that an expression may use.
+
+    * `calls` collects aggregates where they may stand.
+    * `aliases` are the columns of the select list, known in `having` and `group by`.
+    * `ask` makes a look-up in a table.
+    * `preferred` is the input that a name without an input means, where several inputs have the name.
+    * `first_slot` is where the aggregates' values begin.
+    * `timed`: the bound expression has the time of the selected row, though no aggregate may stand in it.
+    * `selected`: a name alone is a column of the select list.
+    """
 
     inputs: Sequence[Input]
     calls: list[AggregateCall] | None = None

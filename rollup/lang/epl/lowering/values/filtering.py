@@ -1,8 +1,8 @@
 """Conditions by which the index finds statements: what a filter compares has to have the type of what the event has.
 
-A comparison of something of the event alone with something known before the event comes is looked up, so no number may
-lose anything on the way to the event's type: `i = 1.5` of an int is refused, as in Esper, where it would match nothing or
-everything. Comparisons that are not looked up (two properties, variables, `between`, under `not`) convert as elsewhere.
+The index looks up a comparison of a value of the event alone with a value that is known before the event comes. So no
+number may lose digits on the way to the event's type. `i = 1.5` of an int would match nothing or everything, and is
+refused, as in Esper. Comparisons that are not looked up (two properties, variables, `between`, under `not`) convert as elsewhere.
 """
 
 from __future__ import annotations
