@@ -53,8 +53,8 @@ class Source(Protocol):
         """Look, before anything is started, whether there is something to read; change nothing. Raises ConfigError."""
         ...
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """The streaming DataFrame of the driver; its rows reach `parts` as Arrow.
+    def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
+        """The streaming DataFrame of the driver, whose query has a checkpoint; its rows reach `parts` as Arrow.
 
         A column of the rows identifies a batch that comes again, see `rollup.checkpoint.inputs`. It is `path`, the name of
         a file that comes once, or a number that rises: `__arrival` alone, or `kafka_offset` in each `kafka_partition`.

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import unquote
 
 import duckdb
@@ -26,11 +26,9 @@ from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.damage import PASSING, damaged, unreadable
 from rollup.sources.content.presence import check_names
-from rollup.sources.file_log import verbatim
-from rollup.sources.files import ANY_AGE, BINARY_FILE, Files
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from rollup.sources.file_log import Listed
+from rollup.sources.files import Files
+from rollup.sources.new_files import Folder
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FILES = 1 << 20
@@ -49,12 +47,15 @@ class Delta(Files):
         self._first = int(options.get("starting_version", 0))
         self._within: tuple[str, int, int] | None = options.get(WITHIN)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        self.check()
-        log = self._table / "_delta_log"
-        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("pathGlobFilter", "[0-9]*[0-9].json")
-        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100)))
-        return reader.option("maxFileAge", ANY_AGE).load(verbatim(str(log))).select("path")
+    @property
+    def folder(self) -> Folder:
+        """The log of the table: a file a version."""
+        return Folder(self._table / "_delta_log", "[0-9]*[0-9].json", deep=False)
+
+    @staticmethod
+    def order(file: Listed) -> tuple[int, str]:
+        """Versions are in the order of their numbers, whenever a copy of the table was made."""
+        return 0, file.path
 
     def check(self) -> None:
         """See `Source.check`."""

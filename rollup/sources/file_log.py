@@ -1,7 +1,7 @@
-"""Which files a batch has: the streaming query's own log says it, by name and modification time.
+"""Which files a batch has: the log of its source says it, by name and modification time.
 
-Spark would list the files of a batch anew. What the log wrote down is the same each time a batch is tried, knows empty
-files, and takes no name for a pattern.
+What the log wrote down is the same each time a batch is tried. It has the format of Spark's own source of files, which
+older checkpoints have; `rollup.sources.new_files` writes it.
 """
 
 from __future__ import annotations
@@ -48,18 +48,35 @@ def planned(checkpoint: Path, batch: int) -> list[Listed]:
 
 def listed(checkpoint: Path, entries: range | None) -> Iterator[Listed]:
     """The files that entries of the source's log name, in its order; None: all that it knows."""
-    folder = checkpoint / "sources" / "0"
+    folder = sources_log(checkpoint)
     if entries is None:
-        entries = range(1 + max((_number(file) for file in folder.iterdir()) if folder.is_dir() else (), default=-1))
+        yield from map(parsed, lines_of(folder))
+        return
     missing = set(entries)
-    for file in sorted(folder.iterdir(), key=_number) if missing and folder.is_dir() else ():
+    for file in _files(folder) if missing else ():
         number, compact = _number(file), file.suffix == ".compact"
         if number < entries.start or not missing or not (compact or number in missing):
             continue
-        for found in _read(file):
+        for found in map(parsed, _lines(file)):
             if found.entry in missing:
                 yield found
         missing -= set(range(number + 1)) if compact else {number}
+
+
+def sources_log(checkpoint: Path) -> Path:
+    """The folder of the source's log in the checkpoint of a query."""
+    return checkpoint / "sources" / "0"
+
+
+def lines_of(log: Path) -> list[str]:
+    """A line for each file that a log knows: those of the last entry that sums up, and of the entries behind it."""
+    files = _files(log)
+    last = max((at for at, file in enumerate(files) if file.suffix), default=0)
+    return [line for file in files[last:] for line in _lines(file)]
+
+
+def _files(log: Path) -> list[Path]:
+    return sorted((file for file in log.iterdir() if _number(file) >= 0), key=_number) if log.is_dir() else []
 
 
 def _number(file: Path) -> int:
@@ -67,17 +84,20 @@ def _number(file: Path) -> int:
     return int(file.stem) if file.stem.isdigit() and file.suffix in ("", ".compact") else -1
 
 
-def _read(file: Path) -> Iterator[Listed]:
+def _lines(file: Path) -> list[str]:
     # Not `splitlines`, which also cuts at signs that a name may have.
-    for line in file.read_text().split("\n")[1:]:
-        if line:
-            row = json.loads(line)
-            yield Listed(local(row["path"]), int(row["timestamp"]), int(row["batchId"]))
+    return [line for line in file.read_text().split("\n")[1:] if line]
+
+
+def parsed(line: str) -> Listed:
+    """The file that a line of the log names."""
+    row = json.loads(line)
+    return Listed(local(row["path"]), int(row["timestamp"]), int(row["batchId"]))
 
 
 def move(checkpoint: Path, old: str, new: str) -> None:
     """Let the source's log name the files of a folder in another one, where they are now."""
-    for file in (checkpoint / "sources" / "0").glob("[0-9]*"):
+    for file in sources_log(checkpoint).glob("[0-9]*"):
         head, *lines = file.read_text().split("\n")
         moved = [_moved(json.loads(line), old, new) if line else line for line in lines]
         replace_durably(file, "\n".join([head, *moved]).encode())
@@ -109,15 +129,6 @@ def local(uri: str) -> str:
     '/in/a%41#.json'
     """
     return unquote(urlsplit(uri).path)
-
-
-def verbatim(folder: str) -> str:
-    """A folder as Spark's readers take it: a name is a name, never a pattern.
-
-    >>> print(verbatim("/in[1]"))
-    /in\\[1\\]
-    """
-    return "".join(f"\\{sign}" if sign in "\\{}[]*?" else sign for sign in folder)
 
 
 def _position(checkpoint: Path, batch: int) -> int:

@@ -1,7 +1,7 @@
 """Files that appear in a folder: Parquet, CSV and JSON lines.
 
-Spark only streams the names of new files; each task reads its files with DuckDB, which is faster than the way through
-the JVM. The order of arrival is (modification time, path, row).
+Spark only streams numbers of entries in a log of new files; each task reads its files with DuckDB, which is faster than
+the way through the JVM. The order of arrival is (second of the modification time, path, row).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
 from rollup.plan.types import Type
+from rollup.sources import file_stream
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
 from rollup.sources.content.by_loop import SCANNED, Records, events, held, scanned_lines, scanner_for
@@ -31,7 +32,8 @@ from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, quoted, text, view
 from rollup.sources.content.typed import ROW, Columns
-from rollup.sources.file_log import Listed, in_order, planned, verbatim
+from rollup.sources.file_log import Listed, in_order, planned
+from rollup.sources.new_files import Folder, NewFiles, matcher
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
 if TYPE_CHECKING:
@@ -39,9 +41,6 @@ if TYPE_CHECKING:
 
 _NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64()), ("place", pa.int64())])
 """`place`: of a small file, which one of the batch it is; -1 for others."""
-BINARY_FILE = "path STRING, modificationTime TIMESTAMP, length BIGINT, content BINARY"
-ANY_AGE = "3650000d"
-"""Spark passes over a file that is this much older than the newest it knows; a modification time may be anything."""
 _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
 _Read = tuple[int, pa.Table, pa.Table]
 """How many records a file has, its dead letters, and what it has of the attributes."""
@@ -66,19 +65,28 @@ class Files:
         self.renamed: Mapping[str, str] = options.get("columns", {})
         self._optional = frozenset[str](options.get("optional", ()))
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """The names of new files; their content is never read by Spark. Raises ConfigError when there is no folder."""
+    def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
+        """The new files, which have no rows for Spark. Raises ConfigError when there is no folder."""
         self.check()
         self.begin()
-        reader = spark.readStream.format("binaryFile").schema(BINARY_FILE).option("recursiveFileLookup", "true")
-        reader = reader.option("pathGlobFilter", self.options.get("glob", _ENDINGS[self.kind]))
-        reader = reader.option("maxFilesPerTrigger", int(self.options.get("max_files_per_batch", 100)))
-        return reader.option("maxFileAge", ANY_AGE).load(verbatim(self.options["path"])).select("path")
+        most = int(self.options.get("max_files_per_batch", 100))
+        return file_stream.streamed(spark, NewFiles(self.folder, self.order, checkpoint, most))
+
+    @property
+    def folder(self) -> Folder:
+        """Where its files are, and which they are."""
+        return Folder(Path(self.options["path"]), self.options.get("glob", _ENDINGS[self.kind]))
+
+    @staticmethod
+    def order(file: Listed) -> tuple[int, str]:
+        """The place of a file among others: those that were made within one second are in the order of their names."""
+        return in_order(file.modified), file.path
 
     def check(self) -> None:
         """See `Source.check`."""
         check_names(self.stream, self.options)
         check_paths(self.stream, self.renamed if self.kind == "json" else {})
+        matcher(self.folder.glob)
         folder = Path(self.options["path"])
         if not folder.is_dir() and not self.options.get("create", False):
             raise ConfigError(
@@ -98,7 +106,7 @@ class Files:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> pa.Table:
         """The files of a batch as the query's log has them, dealt to one task a core."""
-        found = sorted(planned(checkpoint, batch), key=lambda file: (in_order(file.modified), file.path))
+        found = sorted(planned(checkpoint, batch), key=self.order)
         tasks = max(1, frame.sparkSession.sparkContext.defaultParallelism)
         shares = dealt([self._size(file) for file in found], tasks)
         columns = {

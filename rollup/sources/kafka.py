@@ -130,7 +130,7 @@ class Kafka:
                 )
             time.sleep(0.5)
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         """Messages, or of those that tasks are to read nothing but where they stand."""
         structlog.get_logger("rollup").info(
             "a topic is read", stream=self.stream.name, topic=self.options["topic"], how=self.way.described

@@ -29,7 +29,7 @@ class Rate:
     def check(self) -> None:
         """There is nothing to see without Spark."""
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         reader = spark.readStream.format("rate").option("rowsPerSecond", int(self.options.get("rows_per_second", 1000)))
         return reader.load().selectExpr("unix_millis(timestamp) AS __received", "value AS __arrival")
 

@@ -26,7 +26,7 @@ class Dice:
     def check(self) -> None:
         """A die is always there."""
 
-    def frame(self, spark: SparkSession) -> DataFrame:
+    def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         rows = spark.readStream.format("rate").option("rowsPerSecond", 1).load()
         return rows.selectExpr("value AS __arrival", "CAST(value AS INT) AS throws")
 

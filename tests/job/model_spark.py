@@ -12,16 +12,15 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 
-from rollup.sources.file_log import as_java
+from rollup.sources import file_stream
+from rollup.sources.new_files import NewFiles
 
-SCHEMA = pa.schema([("path", pa.string()), ("modified", pa.int64())])
 _RUNNING = threading.Lock()
 Tasks = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -34,11 +33,6 @@ class ModelSpark:
         self.sparkContext = SimpleNamespace(
             master="local[2]", defaultParallelism=2, _gateway=None, parallelize=lambda given, tasks: Given(given)
         )
-
-    @property
-    def readStream(self) -> _Options:
-        """The beginning of a stream."""
-        return _Options()
 
     def range(self, start: int, end: int, step: int, parts: int) -> Frame:
         """Numbers, a task each."""
@@ -63,7 +57,7 @@ class Given:
 
 
 class Frame:
-    """The rows of a batch, by task."""
+    """Rows by task; of a batch there are none, as its source says where they are."""
 
     def __init__(self, parts: list[pa.Table]) -> None:
         self.parts = parts
@@ -75,20 +69,26 @@ class Frame:
         return SimpleNamespace(toArrow=lambda: pa.Table.from_batches(found))
 
 
+_streamed = file_stream.streamed
+
+
+def _stream(spark: Any, files: NewFiles) -> Any:
+    return _Options(files) if isinstance(spark, ModelSpark) else _streamed(spark, files)
+
+
+file_stream.streamed = _stream
+
+
 class _Options:
     """A stream that is being described: every call but the last notes something."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: NewFiles) -> None:
+        self.files = files
         self.options: dict[str, Any] = {}
-        self.path = Path()
         self.once = False
 
     def option(self, name: str, value: object) -> _Options:
         self.options[name] = value
-        return self
-
-    def load(self, path: str) -> _Options:
-        self.path = Path(path)
         return self
 
     def trigger(self, availableNow: bool = False, processingTime: str = "") -> _Options:
@@ -102,10 +102,8 @@ class _Options:
     def writeStream(self) -> _Options:
         return self
 
-    def format(self, name: str) -> _Options:
+    def queryName(self, name: str) -> _Options:
         return self
-
-    schema = select = selectExpr = queryName = lambda self, *_: self
 
 
 class Query:
@@ -146,6 +144,8 @@ class Query:
 
     def _run(self) -> None:
         try:
+            if self.stream.once:
+                self.stream.files.close()
             planned, done = self._newest("offsets"), self._newest("commits")
             assert planned - done in (0, 1), f"Spark cannot go on from plan {planned} with {done} done"
             number = done + 1
@@ -157,9 +157,7 @@ class Query:
                         self._stop.wait(0.05)
                         continue
                     planned = number
-                rows = [row for n, row in self._taken() if self._offset(number - 1) < n <= self._offset(number)]
-                parts = [pa.Table.from_pylist(rows[at::2], SCHEMA) for at in (0, 1)]
-                self.action(Frame([part for part in parts if part.num_rows]), number)
+                self.action(Frame([]), number)
                 self._write(self.folder / "commits" / str(number), "v1\n{}")
                 number += 1
         except Exception as problem:
@@ -167,16 +165,7 @@ class Query:
 
     def _plan(self, number: int) -> bool:
         """Files that are new go to the log of the source first; a plan says up to which of its entries."""
-        seen = {row["path"] for _, row in self._taken()}
-        most, pattern = int(self.stream.options["maxFilesPerTrigger"]), self.stream.options["pathGlobFilter"]
-        there = [path for path in self.stream.path.rglob("*") if fnmatch(path.name, pattern) and path.is_file()]
-        fresh = sorted((path.stat().st_mtime_ns // 1000, f"file://{as_java(str(path.absolute()))}") for path in there)
-        fresh = [(modified, path) for modified, path in fresh if path not in seen][:most]
-        entry = self._newest("sources/0")
-        if fresh:
-            entry += 1
-            rows = [{"path": path, "timestamp": modified // 1000, "batchId": entry} for modified, path in fresh]
-            self._write(self.folder / "sources/0" / str(entry), "\n".join(["v1", *map(json.dumps, rows)]))
+        entry = self.stream.files.after(self._offset(number - 1))
         if entry == self._offset(number - 1):
             return False
         planned = {"batchWatermarkMs": 0, "batchTimestampMs": int(time.time() * 1000), "conf": {}}
@@ -188,14 +177,6 @@ class Query:
         if number < 0:
             return -1
         return int(json.loads((self.folder / "offsets" / str(number)).read_text().splitlines()[-1])["logOffset"])
-
-    def _taken(self) -> list[tuple[int, dict[str, Any]]]:
-        found: list[tuple[int, dict[str, Any]]] = []
-        for number in range(self._newest("sources/0") + 1):
-            for line in (self.folder / "sources/0" / str(number)).read_text().splitlines()[1:]:
-                row = json.loads(line)
-                found.append((number, {"path": row["path"], "modified": row["timestamp"] * 1000}))
-        return found
 
     def _newest(self, log: str) -> int:
         folder = self.folder / log

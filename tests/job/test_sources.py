@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +21,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import ConfigError
+from rollup.core.errors import ConfigError, StoreError
 from rollup.core.packing import unpack
 from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.program import Declaration, compile_app
 from rollup.sources.base import Part, Source
+from rollup.sources.delta import Delta
+from rollup.sources.file_log import listed
+from rollup.sources.files import Files
+from rollup.sources.new_files import NewFiles
 from rollup.sources.registry import source
 from tests.job.jobs import TRADES, Job, answers
 
@@ -522,6 +527,71 @@ def test_the_job_over_kafka_keeps_good_messages_and_writes_dead_letters(
 def stamp(text: str) -> int:
     """Milliseconds since the epoch of a UTC time."""
     return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
+
+
+@pytest.mark.spark
+def test_files_of_one_second_come_batch_after_batch_in_the_order_of_their_names(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    folders = ["", "a", "b/c", "d/e/f/g/h/i/j", "k=1", "_k=1", "p[1]{x,y}"]
+    names = [f"{folder}/{n}2:30 é.json".lstrip("/") for folder in folders for n in range(2)]
+    odd = ["_hidden/f.json", "_f.json", ".f.json", "f.json._COPYING_", "other.txt"]
+    for n, name in enumerate(random.Random(7).sample([*names, *odd], len(names) + len(odd))):
+        file = tmp_path / "in" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({**GOOD, "ts": 1000 + n}) + "\n")
+        os.utime(file, ns=(0, 1_600_000_000_000_000_000 + (n * 7919 % 1000) * 1_000_000))
+    os.utime(tmp_path / "in" / names[5], (1_500_000_000, 1_500_000_000))
+    job = Job(tmp_path, {"kind": "json", "path": str(tmp_path / "in"), "max_files_per_batch": 1})
+    job.run(spark)
+    taken = sorted(listed(job.conf.checkpoint / "Trades", None), key=lambda file: file.entry)
+    found = [os.path.relpath(file.path, tmp_path / "in") for file in taken]
+    assert found == [names[5], *sorted(name for name in names if name != names[5])]
+    assert [file.entry for file in taken] == list(range(len(names)))
+
+
+def entries(origin: Files, checkpoint: Path, most: int) -> list[list[str]]:
+    """The names that a log has by entry when it is written with a restart before each."""
+    found = list[list[str]]()
+    while NewFiles(origin.folder, origin.order, checkpoint, most).after(len(found) - 1) == len(found):
+        found.append([Path(file.path).name for file in listed(checkpoint, range(len(found), len(found) + 1))])
+    return found
+
+
+def test_versions_of_a_copied_table_come_by_their_number(tmp_path: Path) -> None:
+    log = tmp_path / "table" / "_delta_log"
+    log.mkdir(parents=True)
+    for age, version in enumerate([7, 3, 11, 0]):
+        (log / f"{version:020}.json").write_text("{}")
+        os.utime(log / f"{version:020}.json", (0, 1_600_000_000 + 60 * age))
+    (log / f"{3:020}.checkpoint.parquet").touch()
+    delta = Delta(STREAM, {"kind": "delta", "path": str(tmp_path / "table")})
+    found = entries(delta, tmp_path / "checkpoint", 2)
+    assert [[int(name[:20]) for name in names] for names in found] == [[0, 3], [7, 11]]
+
+
+def test_the_log_of_files_goes_on_behind_what_it_has_summed_up(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    names = [f"{n:02}.json" for n in range(25)]
+    for name in names:
+        (tmp_path / "in" / name).touch()
+        os.utime(tmp_path / "in" / name, (1_600_000_000, 1_600_000_000))
+    files = Files(STREAM, {"kind": "json", "path": str(tmp_path / "in")})
+    assert entries(files, tmp_path / "checkpoint", 1) == [[name] for name in names]
+    log = tmp_path / "checkpoint" / "sources" / "0"
+    assert sorted(path.name for path in log.glob("*.compact")) == ["19.compact", "9.compact"]
+    (tmp_path / "in" / "late.json").touch()
+    assert NewFiles(files.folder, files.order, tmp_path / "checkpoint", 1).after(24) == 25
+    for path in log.iterdir():
+        path.unlink()
+    with pytest.raises(StoreError, match="ends with entry -1, and batches have read up to 24"):
+        NewFiles(files.folder, files.order, tmp_path / "checkpoint", 1).after(24)
+
+
+@pytest.mark.parametrize("glob", ["[a-.json", "{a,b.json", "a}.json"])
+def test_a_pattern_that_is_none_is_refused(glob: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="which is no pattern of names"):
+        Files(STREAM, {"kind": "json", "path": str(tmp_path), "glob": glob}).check()
 
 
 @pytest.mark.spark

@@ -196,7 +196,7 @@ class SparkHost:
     def _query(self, stream: str, once: bool) -> StreamingQuery:
         checkpoint = self.conf.checkpoint / stream
         drop_drafts(checkpoint)
-        frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark)
+        frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark, checkpoint)
         writer = frame.writeStream.queryName(stream).option("checkpointLocation", str(checkpoint))
         writer = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=self.conf.trigger)
         try:

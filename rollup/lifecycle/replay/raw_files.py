@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,10 +21,11 @@ from rollup.hosts.spark.tasks.task import TaskSpec, run
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.app import StreamDef
 from rollup.sources.delta import Delta
-from rollup.sources.file_log import in_order, listed
+from rollup.sources.file_log import Listed, listed, sources_log
+from rollup.sources.files import Files
 
-FILES: Mapping[str, str] = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*", "delta": "*[0-9].json"}
-"""The kinds of sources that are files, and how the names of their files end."""
+FILES = ("parquet", "csv", "json", "delta")
+"""The kinds of sources that are files."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class FileReader:
         self.checkpoint = checkpoint
         self.slack = slack
         self._delta = options["kind"] == "delta"
+        self._origin: Files = (Delta if self._delta else Files)(stream, options)
 
     def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> list[RawFile]:
         """The files that are not done; see `Reader.pieces`."""
@@ -75,11 +76,12 @@ class FileReader:
         return [result for found in run(spec, iter([batch])) for result in read(found)]
 
     def _taken(self, mark: Mapping[str, Any] | None) -> list[RawFile]:
-        logged = None if self.checkpoint is None else _log(self.stream.name, self.checkpoint, mark)
-        if logged is None:
-            logged = _there(self.stream.name, self.options)
-        # A batch puts versions in order by their number, and files by their age.
-        return sorted(logged, key=lambda file: (file.entry, 0 if self._delta else in_order(file.modified), file.path))
+        logged = None if self.checkpoint is None else _log(self.checkpoint, mark)
+        found = sorted(
+            self._origin.folder.new() if logged is None else logged,
+            key=lambda file: (file.entry, self._origin.order(file)),
+        )
+        return [RawFile(self.stream.name, file.path, file.modified, file.entry) for file in found]
 
     def _over(self, file: RawFile, span: Span | None) -> bool:
         """Whether a version that is cleaned up was written before the range began, so that nothing of it is missed."""
@@ -110,30 +112,16 @@ class FileReader:
                 )
 
 
-def _there(stream: str, options: Mapping[str, Any]) -> list[RawFile]:
-    delta = options["kind"] == "delta"
-    folder = Path(options["path"]) / "_delta_log" if delta else Path(options["path"])
-    pattern = FILES["delta"] if delta else options.get("glob", FILES[options["kind"]])
-    paths = [
-        path
-        for path in (folder.glob("*") if delta else folder.rglob("*"))
-        if path.is_file() and fnmatch(path.name, pattern) and path.name[0] not in "._"
-    ]
-    return [RawFile(stream, str(path), path.stat().st_mtime_ns // 1_000_000) for path in paths]
-
-
-def _log(stream: str, checkpoint: Path, mark: Mapping[str, Any] | None) -> list[RawFile] | None:
+def _log(checkpoint: Path, mark: Mapping[str, Any] | None) -> list[Listed] | None:
     """The files that the streaming query's log names up to the batch of a commit; None when there is no such log."""
-    folder = checkpoint / "sources" / "0"
-    if mark is None or not folder.is_dir():
+    if mark is None or not sources_log(checkpoint).is_dir():
         return None
     if int(mark["batch"]) < 0:
         return []
     offset = logged_offset(checkpoint, mark["query"], int(mark["batch"]))
     if offset is None:
         return None
-    found = listed(checkpoint, range(int(offset["logOffset"]) + 1))
-    return [RawFile(stream, one.path, one.modified, one.entry) for one in found]
+    return list(listed(checkpoint, range(int(offset["logOffset"]) + 1)))
 
 
 def logged_offset(checkpoint: Path, query: str, batch: int) -> dict[str, Any] | None:
