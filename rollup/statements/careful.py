@@ -3,18 +3,23 @@
 However a batch is cut, what comes of it is the same, so such an event is found by halves; where nothing is wrong, this costs
 nothing. A component raises in the step that takes an event what it would raise later because of it (an instant that ends, a
 window that closes): see `rollup.statements.component.Component`.
+
+What several events make together is no fault of the last one: a sum of a window that is beyond the type that a query casts
+it to is null, counted and said, where the component can do that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import duckdb
 import pyarrow as pa
+import structlog
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.engine.state import State
-from rollup.statements.component import ELSEWHERE, Component, Event, Refused, Taken
+from rollup.statements.component import ELSEWHERE, Component, Event, Forgiving, Refused, Taken
 
 _OF_VALUES = (QueryError, ArithmeticError, pa.ArrowInvalid, duckdb.DataError)
 """What is raised where a value cannot be computed with."""
@@ -31,9 +36,11 @@ def careful_step(
             raise
         if len(events) == 1:
             (event,) = events
-            time = event._replace(stream=ELSEWHERE, values=())
-            if state is not None and _fails(component, state, time) and not _fails(component, None, event):
-                raise  # it is what is there without the event: each one from now on would be refused
+            if state is not None and not _fails(component, None, event):
+                if (forgiven := _forgiven(component, state, event)) is not None:
+                    return forgiven
+                if _fails(component, state, event._replace(stream=ELSEWHERE, values=())):
+                    raise  # it is what is there without the event: each one from now on would be refused
             return state, Taken(refused=[Refused(event, _said(problem))] if event.stream != ELSEWHERE else [])
     half, taken = len(events) // 2, list[Taken]()
     for part in (events[:half], events[half:]):
@@ -43,6 +50,20 @@ def careful_step(
     return state, Taken(
         [*first.events, *second.events], [*first.refused, *second.refused], first.beyond + second.beyond
     )
+
+
+def _forgiven(component: Component, state: State, event: Event) -> tuple[State | None, Taken] | None:
+    """A step over an event in which null is what cannot be computed; None where the component cannot do that."""
+    if not isinstance(component, Forgiving):
+        return None
+    try:
+        with component.forgiving() as wrong:
+            after, taken = component.step(state, [event])
+    except _OF_VALUES:
+        return None
+    for reason in wrong:
+        structlog.get_logger("rollup").warning("a value that several events make is null", reason=reason)
+    return after, replace(taken, beyond=taken.beyond + len(wrong))
 
 
 def _fails(component: Component, state: State | None, event: Event) -> bool:

@@ -8,6 +8,7 @@ Time is data: each event says its own, and an event of a stream that a component
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -85,6 +86,15 @@ class Component(Protocol):
 
         Raises QueryError for an event with which it cannot compute, also where it would do so in a later step only.
         """
+        ...
+
+
+@runtime_checkable
+class Forgiving(Protocol):
+    """A component that can make a null of what it cannot compute."""
+
+    def forgiving(self) -> AbstractContextManager[list[str]]:
+        """A time in which its steps do so; the list is what was wrong."""
         ...
 
 

@@ -10,6 +10,7 @@ event that goes back is refused, and is a dead letter of the job.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -194,6 +195,10 @@ class SqlBlock:
         states = {str(place): State.holding(each, {}) for place, each in enumerate(queries)}
         after = State.holding({**states, _TABLES: State(held)}, {"position": first})
         return after, Taken(sorted(given, key=lambda event: event.key), refused, lost)
+
+    def forgiving(self) -> AbstractContextManager[list[str]]:
+        """See `rollup.statements.component.Forgiving`."""
+        return self._session.engine.forgiving()
 
     def _ran(
         self, before: Sequence[States], mine: Sequence[Event], first: int, number: int

@@ -120,10 +120,34 @@ def test_an_event_that_would_fail_later_is_set_aside_when_it_comes_and_none_in_i
     assert all("Overflow" in reason or "no number" in reason for _, reason in refused)
 
 
-def test_what_cannot_be_computed_of_events_together_is_an_error_where_it_is_none_of_theirs_alone() -> None:
-    text = f"@lang('sql', into='Out') {{ SELECT STREAM CAST(SUM(q) AS INTEGER) AS v FROM S {SECONDS} }}"
-    with pytest.raises(RollupError, match="out of range"):
-        given(text, [(NOON + n * 300, (str(n), 2_000_000_000, n, 1.0)) for n in range(9)])
+FRAME = "CAST(SUM(q) OVER (ORDER BY rowtime ROWS BETWEEN {}) AS INTEGER)"
+TOGETHER = {
+    "a cast of a sum": (f"SELECT STREAM CAST(SUM(q) AS INTEGER) AS v FROM S {SECONDS}", [None, 6], 1),
+    "what a having asks": (f"SELECT STREAM COUNT(*) AS v FROM S {SECONDS} HAVING CAST(SUM(q) AS INTEGER) > 0", [3], 1),
+    "arithmetic with what is null then": (f"SELECT STREAM CAST(SUM(q) AS INTEGER) - 1 AS v FROM S {SECONDS}", [None, 5], 1),
+    "a query over it": (
+        f"SELECT STREAM t AS v FROM (SELECT STREAM CAST(SUM(q) AS INTEGER) AS t FROM S {SECONDS}) WHERE t > 1", [6], 1
+    ),
+    "a product of two sums": (f"SELECT STREAM SUM(q) * (SUM(q) * 2) AS v FROM S {SECONDS}", [None, 72], 1),
+    "the rows before": (f"SELECT STREAM {FRAME.format('1 PRECEDING AND CURRENT ROW')} AS v FROM S", [2**31 - 1, None, None, None, 3, 5, 6], 3),
+    "the rows behind": (f"SELECT STREAM {FRAME.format('CURRENT ROW AND 1 FOLLOWING')} AS v FROM S", [None, None, None, 3, 5, 6], 3),
+}  # fmt: skip
+"""Queries, what they give for three numbers at the end of 32 bits and then 1, 2, 3 and 3, and how many nulls are said."""
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 1000) for name in TOGETHER), ("a cast of a sum", 1), ("the rows before", 3)]
+)
+def test_what_only_several_events_make_is_null_and_said_and_takes_nobody_with_it(name: str, size: int) -> None:
+    query, wanted, said = TOGETHER[name]
+    numbers = [(0, 2**31 - 1), (1, 2**31 - 1), (2, 2**31 - 1), (1000, 1), (1001, 2), (1002, 3), (2000, 3)]
+    events = [Event((n, 0), NOON + at, "S", ("1", q, 1, 1.0)) for n, (at, q) in enumerate(numbers)]
+    running = Running(compile_app(f"{STREAM}@lang('sql', into='Out') {{ {query} }}"), {})
+    running.start(engine := ColumnEngine(threads=1))
+    found = [running.advance(engine, events[at : at + size], {}) for at in range(0, len(events), size)]
+    assert [value for each in found for value in each.streams["Out"]["v"].to_pylist()] == wanted
+    assert not any(each.refused for each in found)
+    assert sum(sum(each.beyond.values()) for each in found) == said
 
 
 def test_where_it_is_asked_for_it_is_an_error() -> None:

@@ -19,6 +19,7 @@ from sqlglot import ErrorLevel, exp
 
 from rollup.core.columns import close_at_exit
 from rollup.core.dialects import dialect
+from rollup.core.errors import said_by_duckdb
 from rollup.engine.flows.beyond import Narrowing
 from rollup.engine.state import State
 
@@ -92,6 +93,7 @@ class Relational:
         self.connection.execute("SET TimeZone = 'UTC'")
         self.strict(False)
         self._probes = False
+        self._forgiven: list[str] | None = None
         self.narrowing: Narrowing | None = None
         close_at_exit(self)
 
@@ -127,11 +129,29 @@ class Relational:
         finally:
             self._probes = False
 
+    @contextmanager
+    def forgiving(self) -> Generator[list[str]]:
+        """In it what has no answer is null; the list is what DuckDB said of it."""
+        # Lifted out of two TRYs, what they share is tried by none of them.
+        self.connection.execute("SET disabled_optimizers = 'common_subexpressions'")
+        self._forgiven = list[str]()
+        try:
+            yield self._forgiven
+        finally:
+            self._forgiven = None
+            self.connection.execute("RESET disabled_optimizers")
+
     def ask(self, query: exp.Expr, **tables: pa.Table) -> pa.Table:
         """The answer to a tree of SQL; `tables` are those it names besides the stored ones."""
         if self._probes:
             self._probed(query, tables)
-        return self._answered(query, tables)
+        try:
+            return self._answered(query, tables)
+        except (duckdb.DataError, duckdb.InvalidInputException) as problem:
+            if self._forgiven is None:
+                raise
+            self._forgiven.append(said_by_duckdb(problem))
+            return self._answered(_forgiven(query), tables)
 
     def check(self, query: exp.Expr) -> None:
         """Raises DataError for what cannot be computed whatever the stored tables hold."""
@@ -172,6 +192,20 @@ class Relational:
         finally:
             for name in tables:
                 self.connection.unregister(name)
+
+
+def _forgiven(query: exp.Expr) -> exp.Expr:
+    """A query whose parts are null where they have no answer; what is computed of aggregates only where it is a cast."""
+    found = query.copy()
+    for node in reversed(list(found.walk())):
+        if isinstance(node, exp.Cast):
+            node.replace(exp.TryCast(**node.args))
+        elif isinstance(node, _COMPUTING) and not node.find(exp.AggFunc, exp.Window, exp.Query):
+            node.replace(exp.Anonymous(this="TRY", expressions=[node.copy()]))
+    return found
+
+
+_COMPUTING = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Sqrt, exp.Ln, exp.Pow, exp.Exp)
 
 
 def column(name: str) -> exp.Column:
