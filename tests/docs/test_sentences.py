@@ -35,7 +35,7 @@ WORDS = {
     "remembers?|remembered": "keep, store, state",
     "so often": "at an interval",
     "so many": "a number",
-    "told|tells? of": "emit, output, report",
+    "told(?! apart)|tells? of": "emit, output, report",
     "verdicts?|sentenced": "decision, decide",
 }
 """Words of the authors, each with what the field says instead."""
