@@ -33,6 +33,7 @@ from rollup.plan.aggregates import (
     narrowed,
 )
 from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, check_columns, position
+from rollup.plan.composed import COMPOSED, composed
 from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.functions import Bound
 from rollup.plan.names import check_distinct, key_names, suffixes
@@ -219,6 +220,7 @@ def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
     chosen = definition.selection.items
     items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes]
     check_columns(items)
+    items = [Item(item.name, composed(item.expression)) for item in items]
     for item in items:
         line, col = position(item.expression)
         if _RESERVED.match(item.name):
@@ -321,7 +323,7 @@ class _Builder:
             if ":" not in call.name and call.name.lower() not in _SCALARS:
                 raise PlanError(
                     f"{call.name!r} is neither an aggregate nor a function",
-                    hint=f"aggregates are {', '.join(AGGREGATES)}; functions are {', '.join(sorted(_SCALARS))}",
+                    hint=f"aggregates are {', '.join((*AGGREGATES, *COMPOSED))}; functions are {', '.join(sorted(_SCALARS))}",
                 )
             return None
         if call.name.lower() == "count" and not call.expressions:

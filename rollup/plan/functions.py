@@ -48,7 +48,7 @@ def _typed(*kinds: str) -> Callable[[str, Bound], None]:
 
 def _number(name: str, argument: Bound) -> None:
     if argument.type is not None and not argument.type.numeric:
-        raise PlanError(f"{name} takes a number, not {argument.type}")
+        raise PlanError(f"{name} takes a number, not {argument.type}", hint="int, long, float, double or decimal(p, s)")
 
 
 _text = _typed("string")
@@ -192,10 +192,10 @@ def _is_type(kind: Type) -> Callable[[Arguments], Bound]:
     return build
 
 
-def _pick(name: str) -> Callable[[Arguments], Bound]:
+def _pick(name: str, said: str) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
         for argument in arguments:
-            _number(name.lower(), argument)
+            _number(said, argument)
         return _same(name)(arguments)
 
     return build
@@ -207,8 +207,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "ifThenElse": Function(3, 3, _if),
     "cast": Function(2, 2, _cast),
     "convert": Function(2, 2, _cast),
-    "maximum": Function(1, None, _pick("GREATEST")),
-    "minimum": Function(1, None, _pick("LEAST")),
+    "maximum": Function(1, None, _pick("GREATEST", "maximum")),
+    "minimum": Function(1, None, _pick("LEAST", "minimum")),
     "instanceOfBoolean": Function(1, 1, _is_type(Type.BOOL)),
     "instanceOfDouble": Function(1, 1, _is_type(Type.DOUBLE)),
     "instanceOfFloat": Function(1, 1, _is_type(Type.FLOAT)),

@@ -7,10 +7,11 @@ from difflib import get_close_matches
 
 _CALLED = {
     **dict.fromkeys(("mean", "average"), "avg(x)"),
-    **dict.fromkeys(("median", "percentile", "quantile", "approx_percentile"), "quantiles(x, 0.5)"),
+    **dict.fromkeys(("quantile", "approx_percentile", "percentile_cont", "percentile_disc"), "percentile(x, 0.5)"),
     **dict.fromkeys(("stddev_pop", "stddev_samp", "std", "stdev"), "stdDev(x)"),
     **dict.fromkeys(("var", "var_pop", "var_samp"), "variance(x)"),
     **dict.fromkeys(("countdistinct", "count_distinct", "nunique", "distinct"), "distinctCount(x)"),
+    "any_value": "any(x)",
     "approx_count_distinct": "hll(x)",
     "if": "ifThenElse(condition, a, b)",
     "nvl": "coalesce(a, b)",
@@ -43,11 +44,15 @@ def attribute_hint(name: str, known: Collection[str]) -> str:
 def function_hint(name: str, functions: Collection[str]) -> str:
     """For a function, which may be meant for an aggregate; those stand only where events are aggregated."""
     from rollup.plan.aggregates import AGGREGATES
+    from rollup.plan.composed import COMPOSED
 
-    if name.lower() in {each.lower() for each in AGGREGATES}:
+    aggregates = (*AGGREGATES, *COMPOSED)
+    if name.lower() in COMPOSED:
+        return f"{name} stands in `define aggregation`; a question merges its column, merge(…)"
+    if name.lower() in AGGREGATES:
         return f"{name} is an aggregate: it stands in `define aggregation` and in questions"
     named = next((each for each in functions if each.rsplit(":", 1)[-1].lower() == name.lower()), None)
-    close = _CALLED.get(name.lower()) or named or near(name, [*AGGREGATES, *functions])
+    close = _CALLED.get(name.lower()) or named or near(name, [*aggregates, *functions])
     if close:
         return f"did you mean {close}?"
-    return f"aggregates are {', '.join(AGGREGATES)}; functions are {', '.join(functions)}"
+    return f"aggregates are {', '.join(aggregates)}; functions are {', '.join(functions)}"

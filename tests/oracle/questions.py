@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from tests.oracle.buckets import Calendar, wall_back
@@ -53,11 +54,24 @@ def told(rows: Sequence[Event]) -> Values:
         "most": max(prices, default=None),
         "opening": rows[0].amount,
         "latest": rows[-1].amount,
+        "large": sum(amount > 3 for amount in amounts),
+        "early": len({row.customer for row in rows if row.shop == 1 and row.customer is not None}),
+        "middle": statistics.median(prices) if prices else None,
+        "rank": float(sorted(amounts)[min(len(amounts) * 9 // 10, len(amounts) - 1)]) if amounts else None,
+        "weighted": _weighted([(row.price, row.shop) for row in rows if row.price is not None]),
+        "spans": str([sum(low <= amount < high for amount in amounts) for low, high in pairwise(EDGES)]),
+        "somebody": min(given("customer"), default=None),
         "AGG_EVENTS": len(rows),
     }
 
 
-WHOLE = {"n", "known", "customers", "AGG_EVENTS", "total", "least", "opening", "latest"}
+def _weighted(pairs: Sequence[tuple[float, int]]) -> float | None:
+    return math.fsum(x * weight for x, weight in pairs) / sum(weight for _, weight in pairs) if pairs else None
+
+
+EDGES = (-math.inf, -5, 0, 5, math.inf)
+TEXTS = {"spans", "somebody"}
+WHOLE = {"n", "known", "customers", "large", "early", "AGG_EVENTS", "total", "least", "opening", "latest"}
 
 
 @dataclass(frozen=True)
@@ -196,8 +210,8 @@ class Answer:
 
     def _gap(self, name: str, start: int, values: dict[int, Any], word: str) -> Any:
         if word == "zero":
-            return 0 if name in WHOLE else 0.0
-        if word == "null" or name == "AGG_EVENTS":
+            return None if name in TEXTS else 0 if name in WHOLE else 0.0
+        if word == "null" or name == "AGG_EVENTS" or (name in TEXTS and word == "linear"):
             return None
         before = [at for at, value in values.items() if at < start and value is not None]
         after = [at for at, value in values.items() if at > start and value is not None]

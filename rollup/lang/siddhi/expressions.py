@@ -8,6 +8,9 @@ from lark import Token, Transformer, v_args
 from lark.tree import Meta
 from sqlglot import exp
 
+from rollup.core.errors import PlanError
+from rollup.plan.app import position
+from rollup.plan.composed import filtered
 from rollup.plan.types import Type
 
 _COMPARE: dict[str, type[exp.Expr]] = {
@@ -84,9 +87,23 @@ class Expressions(Transformer[Token, Any]):
         )
 
     def function(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        names = [str(part) for part in parts if isinstance(part, Token)]
-        arguments = [part for part in parts if isinstance(part, exp.Expr)]
-        return _tagged(exp.Anonymous(this=":".join(names), expressions=arguments), meta)
+        names = [str(part) for part in parts if isinstance(part, Token) and part.type != "DISTINCT"]
+        arguments = [part for part in parts if isinstance(part, exp.Expr) and not isinstance(part, exp.Where)]
+        call = exp.Anonymous(this=":".join(names), expressions=arguments)
+        _tagged(call, meta)
+        if any(isinstance(part, Token) and part.type == "DISTINCT" for part in parts):
+            if call.name.lower() != "count" or len(arguments) != 1:
+                raise PlanError("distinct stands in count(distinct x)", hint="distinctCount(x)").at(*position(call))
+            call.set("this", "distinctCount")
+        if isinstance(parts[-1], exp.Where):
+            try:
+                return filtered(call, parts[-1].this)
+            except PlanError as problem:
+                raise problem.at(*position(call)) from None
+        return call
+
+    def filtered(self, meta: Meta, parts: list[exp.Expr]) -> exp.Expr:
+        return exp.Where(this=parts[0])
 
     def compare(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(

@@ -184,8 +184,6 @@ def _known(word: str, last: str, rest: str) -> str | None:
             if last.isidentifier() and "window" in rest
             else _COMMENT
         )
-    if last == "distinct":
-        return "write distinctCount(x)"
     if last == "every" and word.isdigit():
         return f"levels have no number: {_LEVELS}"
     if last == "insert":
