@@ -42,14 +42,27 @@ def careful_step(
                 if _fails(component, state, event._replace(stream=ELSEWHERE, values=())):
                     raise  # it is what is there without the event: each one from now on would be refused
             return state, Taken(refused=[Refused(event, _said(problem))] if event.stream != ELSEWHERE else [])
-    half, taken = len(events) // 2, list[Taken]()
-    for part in (events[:half], events[half:]):
+    known = _known(component, state, events)
+    places = {each.event.key for each in known}
+    rest = [event for event in events if event.key not in places]
+    half, taken = len(rest) // 2, [Taken(refused=known)]
+    for part in (rest,) if known else (rest[:half], rest[half:]):
         state, found = careful_step(component, state, part)
         taken.append(found)
-    first, second = taken
     return state, Taken(
-        [*first.events, *second.events], [*first.refused, *second.refused], first.beyond + second.beyond
+        [event for each in taken for event in each.events],
+        sorted((event for each in taken for event in each.refused), key=lambda each: each.event.key),
+        sum(each.beyond for each in taken),
     )
+
+
+def _known(component: Component, state: State | None, events: Sequence[Event]) -> list[Refused]:
+    """The events that a component knows to have no answer, and that have none alone either."""
+    try:
+        found = component.forgiven(state, events)[1].refused if isinstance(component, Forgiving) else ()
+    except _OF_VALUES:
+        return []
+    return [each for each in found if _fails(component, None, each.event)]
 
 
 def _forgiven(component: Component, state: State, event: Event) -> tuple[State | None, Taken] | None:
@@ -57,13 +70,12 @@ def _forgiven(component: Component, state: State, event: Event) -> tuple[State |
     if not isinstance(component, Forgiving):
         return None
     try:
-        with component.forgiving() as wrong:
-            after, taken = component.step(state, [event])
+        after, taken, wrong = component.forgiven(state, [event])
     except _OF_VALUES:
         return None
     for reason in wrong:
         structlog.get_logger("rollup").warning("a value that several events make is null", reason=reason)
-    return after, replace(taken, beyond=taken.beyond + len(wrong))
+    return after, replace(taken, refused=(), beyond=taken.beyond + len(wrong))
 
 
 def _fails(component: Component, state: State | None, event: Event) -> bool:

@@ -8,7 +8,6 @@ Time is data: each event says its own, and an event of a stream that a component
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -93,8 +92,8 @@ class Component(Protocol):
 class Forgiving(Protocol):
     """A component that can make a null of what it cannot compute."""
 
-    def forgiving(self) -> AbstractContextManager[list[str]]:
-        """A time in which its steps do so; the list is what was wrong."""
+    def forgiven(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken, Sequence[str]]:
+        """A step that does so, and what was wrong; `Taken.refused` are the events that made such nulls, where that is known."""
         ...
 
 

@@ -10,7 +10,6 @@ event that goes back is refused, and is a dead letter of the job.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,6 +99,7 @@ class SqlBlock:
                     f"{stream.name} has an attribute {ROWTIME}, which is what SQL calls the time of its events",
                     hint="rename the attribute",
                 )
+        self._reads = {ELSEWHERE, *self._streams, *self._tables.streams}
         self._session = Session(_model(self._streams, self._tables))
         self._known, self._tumbles, self._needs = streams, False, list[Need | str]()
         self._queries = [*self._prepared(section)]
@@ -176,8 +176,7 @@ class SqlBlock:
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
         """One batch."""
-        read = {ELSEWHERE, *self._streams, *self._tables.streams}
-        mine = [event for event in events if event.stream in read]
+        mine = [event for event in events if event.stream in self._reads]
         if not mine:
             return state, Taken()
         first = 0 if state is None else int(state.scalars["position"])
@@ -196,9 +195,14 @@ class SqlBlock:
         after = State.holding({**states, _TABLES: State(held)}, {"position": first})
         return after, Taken(sorted(given, key=lambda event: event.key), refused, lost)
 
-    def forgiving(self) -> AbstractContextManager[list[str]]:
+    def forgiven(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken, Sequence[str]]:
         """See `rollup.statements.component.Forgiving`."""
-        return self._session.engine.forgiving()
+        mine = [event for event in events if event.stream in self._reads]
+        first = 0 if state is None else int(state.scalars["position"])
+        with self._session.engine.forgiving() as found:
+            after, taken = self.step(state, events)
+        places = [at - first for at in sorted(found.rows) if 0 <= at - first < len(mine)]
+        return after, replace(taken, refused=[Refused(mine[at], found.said[0]) for at in places]), found.said
 
     def _ran(
         self, before: Sequence[States], mine: Sequence[Event], first: int, number: int

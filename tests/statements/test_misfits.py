@@ -140,4 +140,4 @@ def test_every_event_comes_out_or_is_a_dead_letter(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 def test_every_one_of_many_events_comes_out_or_is_a_dead_letter(tmp_path: Path) -> None:
-    print(accounted(tmp_path, 2, int(os.environ.get("ROLLUP_MISFITS", "100000")) // 15, files=9))
+    print(accounted(tmp_path, 2, int(os.environ.get("ROLLUP_MISFITS", "15000")) // 15, files=9))

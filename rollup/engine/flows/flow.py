@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import duckdb
@@ -85,6 +85,14 @@ class Node(Protocol):
         ...
 
 
+@dataclass
+class Forgiven:
+    """What DuckDB said of what had no answer, and where it is known the places (`AT`) of the rows that had none."""
+
+    said: list[str] = field(default_factory=list[str])
+    rows: set[int] = field(default_factory=set[int])
+
+
 class Relational:
     """DuckDB: the tables that there are, and questions over them and over tables at hand."""
 
@@ -93,7 +101,7 @@ class Relational:
         self.connection.execute("SET TimeZone = 'UTC'")
         self.strict(False)
         self._probes = False
-        self._forgiven: list[str] | None = None
+        self._forgiven: Forgiven | None = None
         self.narrowing: Narrowing | None = None
         close_at_exit(self)
 
@@ -130,11 +138,11 @@ class Relational:
             self._probes = False
 
     @contextmanager
-    def forgiving(self) -> Generator[list[str]]:
-        """In it what has no answer is null; the list is what DuckDB said of it."""
+    def forgiving(self) -> Generator[Forgiven]:
+        """In it what has no answer is null."""
         # Lifted out of two TRYs, what they share is tried by none of them.
         self.connection.execute("SET disabled_optimizers = 'common_subexpressions'")
-        self._forgiven = list[str]()
+        self._forgiven = Forgiven()
         try:
             yield self._forgiven
         finally:
@@ -150,8 +158,12 @@ class Relational:
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
             if self._forgiven is None:
                 raise
-            self._forgiven.append(said_by_duckdb(problem))
-            return self._answered(_forgiven(query), tables)
+            self._forgiven.said.append(said_by_duckdb(problem))
+            found = self._answered(_forgiven(query), tables)
+            if _FAILED not in found.column_names:
+                return found
+            self._forgiven.rows |= set(found.filter(found.column(_FAILED)).column(AT).to_pylist())
+            return found.drop_columns([_FAILED])
 
     def check(self, query: exp.Expr) -> None:
         """Raises DataError for what cannot be computed whatever the stored tables hold."""
@@ -194,18 +206,31 @@ class Relational:
                 self.connection.unregister(name)
 
 
+_COMPUTING = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Sqrt, exp.Ln, exp.Pow, exp.Exp)
+_FAILED = "__failed"
+
+
 def _forgiven(query: exp.Expr) -> exp.Expr:
-    """A query whose parts are null where they have no answer; what is computed of aggregates only where it is a cast."""
-    found = query.copy()
+    """A query whose parts are null where they have no answer; what is computed of aggregates only where it is a cast.
+
+    Of a query that only computes with rows, `_FAILED` says which rows have such a part.
+    """
+    found, flags = query.copy(), list[exp.Expr]()
     for node in reversed(list(found.walk())):
         if isinstance(node, exp.Cast):
-            node.replace(exp.TryCast(**node.args))
+            tried: exp.Expr = exp.TryCast(**node.args)
         elif isinstance(node, _COMPUTING) and not node.find(exp.AggFunc, exp.Window, exp.Query):
-            node.replace(exp.Anonymous(this="TRY", expressions=[node.copy()]))
+            tried = exp.Anonymous(this="TRY", expressions=[node.copy()])
+        else:
+            continue
+        node.replace(tried)
+        parts = [part for name in ("this", "expression") if (part := node.args.get(name)) is not None]
+        given = [exp.Is(this=part.copy(), expression=exp.Null()).not_() for part in parts]
+        flags.append(exp.and_(exp.Is(this=tried.copy(), expression=exp.Null()), *given))
+    if isinstance(found, exp.Select) and not found.find(exp.AggFunc, exp.Window, exp.Subquery):
+        failed = exp.alias_(exp.or_(*flags), _FAILED, quoted=True)
+        return found.select(failed, copy=False) if AT in found.named_selects else found
     return found
-
-
-_COMPUTING = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Sqrt, exp.Ln, exp.Pow, exp.Exp)
 
 
 def column(name: str) -> exp.Column:
