@@ -44,9 +44,10 @@ class Job:
         more: str = "",
         top: str = "",
         store: str = 'kind = "delta"\npath = "tables"',
+        name: str = "job.toml",
     ) -> None:
         self.folder = folder
-        self.path = folder / "job.toml"
+        self.path = folder / name
         (folder / "app.siddhi").write_text(app)
         tables = [f'app = "app.siddhi"\ncheckpoint = "checkpoint"\n{top}']
         for stream, options in zip(streams, sources, strict=True):

@@ -22,13 +22,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import sqlalchemy as sa
 from sqlalchemy import event
 
+from rollup.lifecycle.states import changed_statements
+from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.delta.store import DeltaStore
+from tests.job.jobs import Job, answers
+from tests.job.model_spark import ModelSpark
 from tests.lifecycle.conftest import remove_table, trades
 from tests.lifecycle.filejob import APP, DELTA, FileJob, Place
 from tests.lifecycle.opened import everything
+from tests.lifecycle.test_retake import CASTS
 
 CORRECT = "@OutOfOrder('correct') "
 PURGE = (
@@ -49,6 +55,43 @@ class Command:
     annotations: str = CORRECT
     app: str = APP
     stores: tuple[str, ...] = ("delta", "sqlite")
+    job: Callable[[Place, str], None] | None = None
+    """Another job than that of four files: up to the command ("begin"), and behind it ("finish")."""
+
+
+def letters(place: Place, how: str) -> None:
+    """A job whose records and statements refuse some events, each then mended; behind it one file more."""
+    cast, columns = ("SAFE_CAST", {}) if how == "finish" else ("CAST", {"columns": {"v": "w"}})
+    number = len(list((place.root / "in").glob("*"))) if how == "finish" else 0
+    (place.root / "in").mkdir(exist_ok=True)
+    rows = [{"k": k, "v": n, "w": w, "ts": n * 1000} for n, (k, w) in enumerate(["11", "x2", "3?", "44", "x5"])]
+    (place.root / "in" / f"{number}.json").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source = {"kind": "json", "path": str(place.root / "in"), **columns}
+    job = Job(place.root, source, app=CASTS.format(cast=cast), streams=("S",), name="rollup.toml")
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    if how == "begin":
+        Job(
+            place.root,
+            {**source, "columns": {}},
+            app=CASTS.format(cast="SAFE_CAST"),
+            streams=("S",),
+            name="rollup.toml",
+        )
+        assert len(changed_statements(job.conf, job.conf.program(), accept=True)) == 2
+        assert len(job.letters()) > 3
+
+
+def answers_of(place: Place) -> Any:
+    """What a job of letters has: sums, what left by sinks in any order, and its letters."""
+    told = {
+        name: sorted(
+            (row["k"] for file in (place.root / name).rglob("*.parquet") for row in pq.read_table(file).to_pylist()),
+            key=str,
+        )
+        for name in ("told", "big")
+    }
+    kept = sorted((row["position"], row["reason"]) for row in DeadLetters(place.conf.tables).read().to_pylist())
+    return {"rows": answers(place.conf, "k, s, n", "minutes", "A"), "told": told, "letters": kept}
 
 
 def damage_newest(place: Place) -> None:
@@ -93,6 +136,7 @@ COMMANDS = {
     "recover a table": Command(("recover", "--rebuild"), lambda place: remove_table(place, "HOURS")),
     "maintain": Command(("maintain",), annotations=CORRECT + PURGE),
     "replay": Command(("replay", "--from", "2018-01-01", "--to", "2018-01-02")),
+    "dead": Command(("dead", "--retake"), stores=("delta",), job=letters),
 }
 
 
@@ -158,6 +202,8 @@ def begin(place: Place, command: Command) -> None:
     """A job takes four files of five; then the app is the command's."""
     shutil.rmtree(place.root, ignore_errors=True)
     place.root.mkdir(parents=True)
+    if command.job is not None:
+        return command.job(place, "begin")
     place.write()
     events = trades(300)
     for at in range(0, 240, 60):
@@ -169,8 +215,12 @@ def begin(place: Place, command: Command) -> None:
     replace(place, files=4, root=place.root / "later").write().add(*events[240:])
 
 
-def finished(place: Place, answer: Path) -> None:
+def finished(place: Place, command: Command, answer: Path) -> None:
     """Take the last file, and note what every level answers."""
+    if command.job is not None:
+        command.job(place, "finish")
+        answer.write_text(json.dumps(answers_of(place)))
+        return
     for path in (place.root / "later" / "incoming").iterdir():
         path.rename(place.root / "incoming" / path.name)
     job = FileJob(place.conf, accept=False).run()
@@ -180,8 +230,9 @@ def finished(place: Place, answer: Path) -> None:
     answer.write_text(json.dumps({"answers": found, "rows": rows, "purged": dict(job.book.page().purged)}))
 
 
-def case(folder: Path, kept: Path, place: Place, words: tuple[str, ...], number: int) -> tuple[int, Any]:
+def case(folder: Path, kept: Path, place: Place, command: Command, number: int) -> tuple[int, Any]:
     """A command killed before a side effect, given again; how it ended first, and what is there."""
+    words = command.words
     shutil.rmtree(place.root)
     shutil.copytree(kept, place.root)
 
@@ -198,7 +249,7 @@ def case(folder: Path, kept: Path, place: Place, words: tuple[str, ...], number:
         again = forked(lambda: given(words, place))
         if again:
             return ended, f"given again it ended with {again}"
-    assert forked(lambda: finished(place, answer)) == 0, (words, number)
+    assert forked(lambda: finished(place, command, answer)) == 0, (words, number)
     return ended, json.loads(answer.read_text())
 
 
@@ -209,12 +260,12 @@ def cases(folder: Path, name: str, store: str, most: int | None) -> dict[str, An
     assert forked(lambda: begin(found, command)) == 0
     shutil.rmtree(kept, ignore_errors=True)
     shutil.copytree(place, kept)
-    code, wanted = case(folder, kept, found, command.words, _NEVER)
+    code, wanted = case(folder, kept, found, command, _NEVER)
     assert code == 0, name
     count, differ, number, killed = int((folder / "count").read_text()), list[int](), 0, 0
     step = 1 if most is None else max(1, -(-count // most))
     while number < count:
-        code, result = case(folder, kept, found, command.words, number)
+        code, result = case(folder, kept, found, command, number)
         killed += code == -signal.SIGKILL
         if code not in (0, -signal.SIGKILL) or result != wanted:
             differ.append(number)
@@ -233,7 +284,10 @@ def warm(folder: Path, stores: tuple[str, ...], chosen: list[str]) -> None:
             for words in {COMMANDS[name].words: None for name in chosen}:
                 with contextlib.suppress(Exception):
                     given(words, place)
-            finished(place, folder / "warm.json")
+            finished(place, COMMANDS["maintain"], folder / "warm.json")
+        if "dead" in chosen:
+            begin(place := placed(folder / "warm", "delta"), COMMANDS["dead"])
+            given(COMMANDS["dead"].words, place)
         names.write_text(json.dumps(sorted(sys.modules)))
 
     assert forked(work) == 0
