@@ -86,7 +86,7 @@ class Engine:
         return made
 
     def undeploy(self, name: str) -> None:
-        """Stop a module by its name. A listener may do so; nobody then hears of its statements what was not told yet.
+        """Stop a module by its name. A listener may do so; output that was not delivered yet is then dropped.
 
         Raises QueryError while another module needs what it declares.
         """
@@ -101,7 +101,7 @@ class Engine:
         self._hearing.listen(statement, listener)
 
     def listen_arrow(self, listener: ArrowListener, *statements: str) -> None:
-        """Call a function with tables of what statements deliver, or of what all of them do when none is named.
+        """Call a function with tables of the output of some statements, or of all when none is named.
 
         Raises QueryError for a name that no statement has.
         """
@@ -205,8 +205,9 @@ class Engine:
             raise told.problem
 
     def answered(self, stream: str, rows: Sequence[Values], at: Sequence[int]) -> Answered:
-        """Send events and take what each of them brings, whoever listens. Before an event the clock goes on to its instant,
-        and never back; one that is refused is passed over.
+        """Send events, and return the output of each, with or without listeners.
+
+        The clock goes to the instant of each event first, and never back. An event that is refused is skipped.
         """
         self._residence.hand_back()
         times = np.maximum.accumulate(np.array([self.now, *at], np.int64))[1:]
@@ -274,8 +275,9 @@ class Engine:
         self._tell()
 
     def advance_at_most(self, to: int, most: int) -> bool:
-        """As `advance`, through so many instants at most; what is due behind them fires once, late, as in `jump`. Whether all
-        was gone through.
+        """As `advance`, through a number of instants at most. What is due behind them fires once, late, as in `jump`.
+
+        Returns whether no such rest was left.
         """
         _check_instant(to)
         self._residence.hand_back()
@@ -286,7 +288,7 @@ class Engine:
         return there
 
     def jump(self, to: int) -> None:
-        """Move the clock at once: each timer that is due fires once, late; which statement tells first is not said.
+        """Move the clock at once: each timer that is due fires once, late, in no defined order of statements.
 
         Raises QueryError as `advance` does.
         """
@@ -307,7 +309,7 @@ class Engine:
         return answer
 
     def keys(self, arriving: Collection[str], made: Collection[str]) -> Keys:
-        """By which attributes of the streams that arrive all statements fall apart; `made`: those they insert into."""
+        """The attributes of the arriving streams that divide all statements; `made`: the streams they insert into."""
         return common(from_outside(needs_of(self._component, self._deployer.catalog.types.get), arriving, made))
 
     @property
@@ -316,11 +318,11 @@ class Engine:
         return {name: store.type.fields for name, store in self._deployer.catalog.stores.items()}
 
     def columns(self, statement: str) -> Mapping[str, DataType]:
-        """The columns of what a statement delivers, with their types."""
+        """The columns of the output of a statement, with their types."""
         return self._kinds(statement).fields
 
     def rows(self, statement: str) -> list[Values]:
-        """What a statement would show now."""
+        """What a statement would output now."""
         kinds = self._kinds(statement)
         self._residence.hand_back()
         return [shown(row, kinds) for row in self._component.rows(statement)]
@@ -333,7 +335,7 @@ class Engine:
         return types[statement]
 
     def snapshot(self) -> State:
-        """All that is needed to go on elsewhere: the modules' texts and the state of their statements."""
+        """A snapshot, to go on elsewhere: the modules' texts and the state of their statements."""
         self._residence.hand_back()
         state = self._component.snapshot()
         modules = [
@@ -364,7 +366,7 @@ class Engine:
             return engine
 
     def heard(self) -> list[Heard]:
-        """What was delivered since the last call and has no listener."""
+        """The output since the last call of statements without a listener."""
         return self._hearing.heard()
 
     def _tell(self) -> None:

@@ -1,4 +1,7 @@
-"""The documentation as a site: every link and anchor leads somewhere, and no page fetches anything from elsewhere."""
+"""The documentation as a site: every link and anchor leads somewhere, and no page fetches anything from elsewhere.
+
+The pages of commands, Python and metrics are made of the code when the site is built.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from rollup.cli.main import cli
 from tests.containers import ROOT
 
 _FETCHED = re.compile(r"""<(?:script|img|link)\b[^>]*\b(?:src|href)=["']?(https?://[^"'\s>]+)""")
@@ -22,5 +26,11 @@ def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
     pages = list((tmp_path / "site").rglob("*.html"))
     sources = {path.relative_to(ROOT / "docs").with_suffix("") for path in (ROOT / "docs").rglob("*.md")}
     assert len(pages) >= len(sources), "a page for each"
+    commands = (tmp_path / "site" / "commands" / "index.html").read_text()
+    assert [
+        name for name in (command.name for command in cli.registered_commands) if f"rollup {name}" not in commands
+    ] == []
+    assert "Engine.send" in (tmp_path / "site" / "python" / "index.html").read_text()
+    assert "rollup_lag_seconds" in (tmp_path / "site" / "metrics" / "index.html").read_text()
     for page in pages:
         assert not _FETCHED.findall(page.read_text()), page

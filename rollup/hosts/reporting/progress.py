@@ -167,8 +167,10 @@ class Metrics:
         self.overflows = Counter(
             "rollup_sum_overflows", "Sums that left 64 bits and became null", ["aggregation"], **named
         )
-        self.clock = Gauge("rollup_clock_seconds", "Root clock, seconds since the epoch", ["aggregation"], **named)
-        self.lag = Gauge("rollup_lag_seconds", "Wall clock minus root clock", ["aggregation"], **named)
+        self.clock = Gauge(
+            "rollup_clock_seconds", "Watermark of the finest level, seconds since the epoch", ["aggregation"], **named
+        )
+        self.lag = Gauge("rollup_lag_seconds", "Wall clock minus that watermark", ["aggregation"], **named)
         self.open = Gauge("rollup_open_rows", "Rows still open", ["aggregation", "level"], **named)
         self.commits = Counter("rollup_commits", "Commits made", ["aggregation"], **named)
         self.batch = Histogram("rollup_batch_seconds", "Length of a batch", ["stream"], buckets=_BUCKETS, **named)
