@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_NOT_YET = {"engine", "gateway"}
+_NOT_YET = {"engine"}
 SOURCES = sorted(
     path
     for folder in ("rollup", "jobs")

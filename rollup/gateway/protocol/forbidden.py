@@ -3,10 +3,11 @@
 A role may change its own password, store settings for its next sessions, and give up what it was granted: one BI
 client could lock all others out. It may wake the sessions that listen, and take more memory for its sorts than the
 server was given. So texts that may hold such a statement are refused. These statements begin with words that have one
-spelling, so a search finds them; what functions do is a matter of rights (`ddl/gateway_roles.sql`), and what memory
-queries take, of the private server's bounds. The check errs on the safe side:
-whether words stand in a string or a comment depends on settings the session can change, so it does not ask, and a
-query with the words "alter role" in a string is refused too.
+spelling, so a search finds them. Rights bound what functions do (`ddl/gateway_roles.sql`), and the private server's
+settings bound the memory of queries.
+
+The check errs on the safe side. Whether words stand in a string or a comment depends on settings that the session can
+change. So the check ignores that, and a query with the words "alter role" in a string is refused too.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """How an error of ours reaches the client in its right place.
 
-A client may have sent ten messages before the one that is refused, whose answers are still on their way, or one of
-which may fail and make the server skip ours. So the gateway does not answer in the server's stead. It sends the server
+A client may have sent ten messages before the refused one. Their answers are still on their way, or one of them may fail
+and make the server skip ours. So the gateway does not answer in the server's stead. It sends the server
 a text that is no SQL: a string constant, which carries the error. The server refuses it with a syntax error exactly
-where the refused statement would have answered, skips to the Sync, and keeps the transaction status; the gateway only
-reads the error out of the server's message and puts it in its place. Nothing has to be remembered or counted for that.
+where the refused statement would have answered, skips to the Sync, and keeps the transaction status. The gateway only
+reads the error out of the server's message and puts it in its place. This needs no state and no count.
 """
 
 from __future__ import annotations

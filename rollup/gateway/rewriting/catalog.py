@@ -23,8 +23,10 @@ SCHEMA, INNER, PUBLIC = "rollup", "_rollup", "public"
 """The third has the views once more, for tools that look nowhere else."""
 
 BOUND = f"{INNER}.bound"
-"""A domain over text. A parameter that nobody gives a type is one, and not text: a driver that asks the server for the
-types of parameters (pgx does) does not know it, and sends a number or a time as the text of what it is."""
+"""A domain over text, the type of parameters without a type of their own.
+
+A driver that asks the server for the types of parameters (pgx does) does not know the domain. So it sends a number or a
+time as its text."""
 
 _BOUNDS = (
     (BOUND, BOUND),

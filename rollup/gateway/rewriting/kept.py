@@ -1,7 +1,7 @@
 """Named windows and tables of statements before a PostgreSQL store: tables beside the store's own, filled when asked for.
 
-Whoever asks gets what the last commit of the statements left, and all that have ever been asked for go on together, in one
-transaction: so what one statement reads is of one commit, also while another endpoint before the same store fills them.
+A query reads what the last commit of the statements left. All tables that were ever queried are filled together, in one
+transaction. So one statement reads one commit, also while another endpoint before the same store fills them.
 """
 
 from __future__ import annotations

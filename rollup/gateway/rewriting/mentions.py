@@ -1,8 +1,8 @@
 """What a text asks of the aggregations: its sources cut out, each with its bounds, level, columns and conditions.
 
 A text is read once and kept as a `Template`: the client's text with a mark in each source's place. What stands there
-is decided anew every time it is sent: a table of rows that are loaded already, when all is constant and the server runs
-the text at once, otherwise a call of the function that asks when it is executed. Both give the same rows.
+is decided anew every time it is sent. It is a table of loaded rows, when all is constant and the server runs the text at
+once. Otherwise it is a call of the function, which runs the question when it is executed. Both give the same rows.
 """
 
 from __future__ import annotations

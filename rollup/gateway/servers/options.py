@@ -1,21 +1,23 @@
 """The `[serve]` section of a configuration: where the endpoint listens, who may log in, and what a session may use.
 
-[serve]
-host = "127.0.0.1"
-port = 5433
-thrift_port = 10000                # of rollup serve --thrift
-tls_cert = "server.pem"            # both or none; beyond loopback the answers travel in the open without
-tls_key = "server.key"
-statement_timeout = 300            # seconds
-row_limit = 1000000                # of one source of a query
-max_connections = 100
-memory_mb = 1024                   # of loaded rows
-query_mb = 2048                    # of all running queries; one may take half
-data = "tables/_rollup/_gateway"   # the private server's folder
+An example:
 
-[serve.users]
-ann = { password_env = "ANN_PASSWORD" }
-superset = { password_file = "secrets/superset" }
+    [serve]
+    host = "127.0.0.1"
+    port = 5433
+    thrift_port = 10000                # of rollup serve --thrift
+    tls_cert = "server.pem"            # both or none; beyond loopback the answers travel in the open without
+    tls_key = "server.key"
+    statement_timeout = 300            # seconds
+    row_limit = 1000000                # of one source of a query
+    max_connections = 100
+    memory_mb = 1024                   # of loaded rows
+    query_mb = 2048                    # of all running queries; one may take half
+    data = "tables/_rollup/_gateway"   # the private server's folder
+
+    [serve.users]
+    ann = { password_env = "ANN_PASSWORD" }
+    superset = { password_file = "secrets/superset" }
 """
 
 from __future__ import annotations
