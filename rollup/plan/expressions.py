@@ -235,4 +235,9 @@ def _logic(node: exp.Expr, scope: Scope) -> Bound:
         return Bound(exp.Is(this=exp.paren(bind(node.this, scope).sql), expression=exp.Null()), Type.BOOL)
     if isinstance(node, exp.Neg):
         return _negated(node, scope)
+    if isinstance(node, exp.Like):
+        side, pattern = bind(node.this, scope), bind(node.expression, scope)
+        if side.type not in (Type.STRING, None):
+            raise PlanError(f"`like` compares texts, not {side.type}", hint="convert(x, 'string')")
+        return Bound(exp.Like(this=exp.paren(side.sql), expression=pattern.sql), Type.BOOL)
     raise PlanError(f"`{node.sql()}` cannot stand here")

@@ -39,6 +39,12 @@ SIDDHI_STREAM = "define stream S (k string, v int, w double, c decimal(10, 2), o
         ("create stream T as select k, w * 2 as w, t from S where ok; "
          "create aggregation A as select max(w) as m from T group by rollup time t every day",
          "from S[ok] select k, w * 2 as w, t insert into T; define aggregation A from T select max(w) as m aggregate by t every day"),
+        ("create aggregation A as select sum(case when v > 2 then v else 0 end) as s, sum(case k when 'a' then 1 end) as u, "
+         "count(distinct k) filter (where ok) as n from S where k in ('a', 'b') and v not between 1 and 3 or k not like 'x%' "
+         "and k is not null group by rollup time t every day",
+         "define aggregation A from S[(k == 'a' or k == 'b') and not (v >= 1 and v <= 3) or not (k like 'x%') and not (k is null)] "
+         "select sum(ifThenElse(v > 2, v, 0)) as s, sum(ifThenElse(k == 'a', 1, null)) as u, "
+         "distinctCount(ifThenElse(ok, k, null)) as n aggregate by t every day"),
     ],
 )  # fmt: skip
 def test_an_app_in_sql_is_that_of_siddhiql(sql: str, siddhi: str) -> None:

@@ -105,6 +105,20 @@ WINDOWS = {
 }  # fmt: skip
 
 
+GROUPS: list[tuple[str, Callable[[Any], bool]]] = [
+    ("shop == 1", lambda event: event.shop == 1),
+    ("shop in (1, 3)", lambda event: event.shop == 1),
+    ("country like '_' and country not in ('x', 'w')", lambda event: event.country in ("y", "z")),
+    ("case when country is not null then shop else 2 end between 2 and 3", lambda e: e.country is None or e.shop == 2),
+]
+ROWS: list[tuple[str, Callable[[Any], bool]]] = [
+    ("n > 1", lambda row: row["n"] > 1),
+    ("n not between 2 and 3", lambda row: row["n"] not in (2, 3)),
+    ("least in (-9, 0, 2) or somebody like 'a%'", lambda row: row["least"] in (-9, 0, 2) or row["somebody"] == "ann"),
+]
+"""What `on` says of group keys and of rows, and what it means."""
+
+
 def drawn_events(draw: Random, own: str) -> list[Event]:
     """Events of two years, many of them about the edges of buckets and the changes of clocks."""
     edges = [instant_of(datetime(2018, 1, 1, tzinfo=zone(own)))]
@@ -181,11 +195,8 @@ def drawn(draw: Random, own: str, events: list[Event]) -> tuple[str, Question]:
     said, low, high = drawn_range(draw, draw.choice(events).ts, longest, place)
     keyed, passes, condition = None, None, ""
     if draw.random() < 0.3:
-        if keys is None:
-            least = draw.randint(1, 2)
-            condition, passes = f" on n > {least}", lambda row: row["n"] > least
-        else:
-            condition, keyed = " on shop == 1", lambda event: event.shop == 1
+        said_on, holds = draw.choice(ROWS if keys is None else GROUPS)
+        condition, keyed, passes = f" on {said_on}", None if keys is None else holds, holds if keys is None else None
     if form == "previous":
         names = draw.sample([*COLUMNS], 2)
         looks = (Look(names[0]), Look(names[1], draw.randint(1, 2), draw.choice(("week", "month", "quarter", "year"))))

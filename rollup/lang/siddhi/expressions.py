@@ -112,7 +112,44 @@ class Expressions(Transformer[Token, Any]):
         )
 
     def is_null(self, meta: Meta, parts: list[Any]) -> exp.Expr:
-        return _tagged(exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()), meta)
+        return self._unless(meta, parts, exp.Is(this=exp.paren(parts[0], copy=False), expression=exp.Null()))
+
+    def among(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        one, *listed = (part for part in parts if isinstance(part, exp.Expr))
+        return self._unless(meta, parts, exp.or_(*(self.compare(meta, [one.copy(), "=", each]) for each in listed)))
+
+    def between(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        one, low, high = (part for part in parts if isinstance(part, exp.Expr))
+        both = exp.and_(self.compare(meta, [one, ">=", low]), self.compare(meta, [one.copy(), "<=", high]))
+        return self._unless(meta, parts, both)
+
+    def like(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        pattern = self.string(meta, [parts[-1]])
+        if "\\" in pattern.name:
+            problem = PlanError("a pattern of like has no backslash", hint="% stands for any text, _ for any letter")
+            raise problem.at(parts[-1].line, parts[-1].column)
+        found = exp.Like(this=exp.paren(parts[0], copy=False), expression=pattern)
+        return self._unless(meta, parts, _tagged(found, meta))
+
+    def _unless(self, meta: Meta, parts: list[Any], found: exp.Expr) -> exp.Expr:
+        """What was found, or its opposite where `not` stands among the parts."""
+        negated = any(isinstance(part, Token) and part.type == "NOT" for part in parts)
+        return _tagged(exp.Not(this=exp.paren(found, copy=False)) if negated else found, meta)
+
+    def when(self, meta: Meta, parts: list[exp.Expr]) -> tuple[exp.Expr, exp.Expr]:
+        return parts[0], parts[1]
+
+    def otherwise(self, meta: Meta, parts: list[exp.Expr]) -> list[exp.Expr]:
+        return parts
+
+    def case(self, meta: Meta, parts: list[Any]) -> exp.Expr:
+        of = parts[0] if isinstance(parts[0], exp.Expr) else None
+        made = parts[-1][0] if isinstance(parts[-1], list) else exp.Null()
+        for condition, value in reversed([part for part in parts if isinstance(part, tuple)]):
+            if of is not None:
+                condition = self.compare(meta, [of.copy(), "=", condition])
+            made = _tagged(exp.Anonymous(this="ifThenElse", expressions=[condition, value, made]), meta)
+        return made
 
     def arithmetic(self, meta: Meta, parts: list[Any]) -> exp.Expr:
         return _tagged(

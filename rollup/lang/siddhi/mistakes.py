@@ -174,8 +174,6 @@ def _about_definition(before: str) -> str | None:
 
 
 def _known(word: str, last: str, rest: str) -> str | None:
-    if word == "not" and last == "is":
-        return "write `not (k is null)`"
     if word == ">" and last == "<":
         return _WORDS["<>"]
     if word == "#":
