@@ -72,7 +72,9 @@ class Asker:
 
         kept, letters = self.kept if self._tables else None, DeadLetters(self.conf.tables)
         streams = self.program.streams
-        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read)
+        return SqlAsker(
+            self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read, self.conf.zone
+        )
 
     @cached_property
     def kept(self) -> Kept:

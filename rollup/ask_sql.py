@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -60,7 +61,8 @@ LETTERS = "DEAD_LETTERS"
 class SqlAsker:
     """Answers statements over the aggregations that `snapshot` opens and, as tables, over what statements have `kept`.
 
-    `streams` are names that hold no rows; `letters` reads the dead letters. May be used by several threads at once.
+    `streams` are names that hold no rows; `letters` reads the dead letters. Functions of times such as `date_trunc` cut
+    in `zone`, or in UTC where that is an offset. May be used by several threads at once.
     """
 
     def __init__(
@@ -71,8 +73,10 @@ class SqlAsker:
         kept: Kept | None = None,
         streams: Collection[str] = (),
         letters: Callable[[], pa.Table] | None = None,
+        zone: str = "UTC",
     ) -> None:
         self._engine = engine
+        self._zone = "UTC" if zone[:1] in "+-" else zone  # DuckDB knows no bare offsets
         self._letters = letters
         self._aggregations = aggregations
         self._snapshot = snapshot
@@ -106,9 +110,18 @@ class SqlAsker:
                 found = replace(found, tables={**found.tables, name: self._kept.rows(name, number)})
 
     def _answered(self, found: _Rewritten) -> pa.Table:
-        with reading(lambda: self._files(found)), self._engine.tables(found.tables):
-            answer = self._engine.run(found.sql, found.values or None)
+        with reading(lambda: self._files(found)), self._engine.tables(found.tables), self._in_zone():
+            answer = _in_utc(self._engine.run(found.sql, found.values or None))
             return answer.rename_columns(told_apart(answer.column_names))
+
+    @contextmanager
+    def _in_zone(self) -> Generator[None]:
+        """Times of this thread's connection are those of the zone, for the length of a `with`."""
+        self._engine.connection.execute("SET TimeZone = ?", [self._zone])
+        try:
+            yield
+        finally:
+            self._engine.connection.execute("SET TimeZone = 'UTC'")
 
     def _files(self, found: _Rewritten) -> list[str]:
         """The files of the commits that a statement was made of."""
@@ -194,6 +207,15 @@ class SqlAsker:
         ):
             at = 0  # the statement as a whole
         return error if at is None else error.at(*position(sql, at))
+
+
+def _in_utc(answer: pa.Table) -> pa.Table:
+    """The same instants, of a type that does not depend on who asks."""
+    types = [
+        pa.timestamp(each.unit, "UTC") if pa.types.is_timestamp(each) and each.tz else each
+        for each in answer.schema.types
+    ]
+    return answer.cast(pa.schema([field.with_type(each) for field, each in zip(answer.schema, types, strict=True)]))
 
 
 def _selection(aggregation: Aggregation, within: Within) -> Selection:

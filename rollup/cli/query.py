@@ -32,6 +32,7 @@ def query(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     text: Annotated[str, typer.Argument(help="from A within '2018-01-** **:**:**' per 'days' select …, or SQL.")],
     form: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+    epoch: Annotated[bool, typer.Option("--epoch", help="Times as milliseconds since 1970.")] = False,
     plot: Annotated[
         str | None, typer.Option(help="Draw the series: '-' in the terminal, or a file .png, .svg, .pdf.")
     ] = None,
@@ -52,39 +53,61 @@ def query(
         if plot != "-":
             print(f"wrote {plot}", file=sys.stderr)
         return
-    show(answer, form, asker.conf.zone)
+    show(answer, form, None if epoch else asker.conf.zone)
 
 
-def show(answer: pa.Table, form: Format, zone: str) -> None:
-    """Print a table in one of the formats; for people, times are those of a zone."""
+def show(answer: pa.Table, form: Format, zone: str | None) -> None:
+    """Print a table in one of the formats; times are those of a zone, or without one milliseconds.
+
+    An Arrow stream has the types of the answer: AGG_TIMESTAMP is a number, AGG_TIME a time.
+    """
     if form is Format.ARROW:
         import pyarrow as pa
 
         with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
             writer.write_table(answer)
         return
-    answer = _in_zone(answer, zone)
+    answer = _milliseconds(answer) if zone is None else _in_zone(answer, zone)
     if form is Format.CSV:
         writer = csv.writer(sys.stdout)
         writer.writerow(answer.schema.names)
         rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
-        writer.writerows([plain(value) if isinstance(value, Decimal) else value for value in row] for row in rows)
+        writer.writerows(
+            [_written(value) if isinstance(value, (Decimal, datetime)) else value for value in row] for row in rows
+        )
     elif form is Format.JSON:
         for row in answer.to_pylist():
-            print(json_line(row))
+            print(json_line(row, _written))
     elif {"reads", "files_skipped"} <= set(answer.schema.names):
         _explained(answer)
     else:
         _table(answer, zone)
 
 
+def _written(value: object) -> str:
+    """A value that JSON has no word for; a time as ISO 8601, with the offset that it has."""
+    return value.isoformat() if isinstance(value, datetime) else plain(value)
+
+
 def _in_zone(answer: pa.Table, zone: str) -> pa.Table:
-    """The instants of an answer as times of a zone."""
+    """The instants of an answer as times of a zone, also those that are milliseconds by their name."""
+    import pyarrow as pa
+
+    for place, field in enumerate(answer.schema):
+        bucket = field.name == "AGG_TIMESTAMP" and pa.types.is_int64(field.type)
+        if bucket or (pa.types.is_timestamp(field.type) and field.type.tz):
+            kind = pa.timestamp("ms" if bucket else field.type.unit, zone)
+            answer = answer.set_column(place, field.name, answer.column(place).cast(kind))
+    return answer
+
+
+def _milliseconds(answer: pa.Table) -> pa.Table:
+    """The instants of an answer as numbers; what is finer than a millisecond is cut off."""
     import pyarrow as pa
 
     for place, field in enumerate(answer.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz:
-            column = answer.column(place).cast(pa.timestamp(field.type.unit, zone))
+            column = answer.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
             answer = answer.set_column(place, field.name, column)
     return answer
 
@@ -107,31 +130,31 @@ def _explained(answer: pa.Table) -> None:
         console().print(table)
 
 
-def _table(answer: pa.Table, zone: str) -> None:
+def _table(answer: pa.Table, zone: str | None) -> None:
     import pyarrow as pa
     from rich.table import Table
 
     from rollup.cli.console import console
 
-    timed = "AGG_TIMESTAMP" in answer.schema.names
+    timed = zone is not None and any(pa.types.is_timestamp(field.type) and field.type.tz for field in answer.schema)
     table = Table(*answer.schema.names)
     for column, field in zip(table.columns, answer.schema, strict=True):
-        number = any(is_one(field.type) for is_one in (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal))
-        column.justify = "right" if number else "left"
+        kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_timestamp)
+        column.justify = "right" if any(is_one(field.type) for is_one in kinds) else "left"
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
     console().print(table)
     print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
 
 
-def cell(name: str, value: object, zone: str) -> str:
+def cell(name: str, value: object, zone: str | None) -> str:
     """A value of an answer for people: a time in a zone, a number with its thousands apart."""
     from rollup.core.calendar import to_local
 
     if value is None:
         return "·"
-    if name == "AGG_TIMESTAMP" and isinstance(value, int):
-        return f"{to_local(value, zone):%Y-%m-%d %H:%M:%S}"
+    if name in ("AGG_TIMESTAMP", "AGG_TIME") and isinstance(value, int):
+        return f"{value}" if zone is None else f"{to_local(value, zone):%Y-%m-%d %H:%M:%S}"
     if isinstance(value, float):
         return f"{value:,.2f}"
     if isinstance(value, Decimal):

@@ -313,7 +313,7 @@ def _duckdb() -> type[Dialect]:
                 Quotient: _wide_quotient,
                 Mean: _duckdb_mean,
                 Milliseconds: lambda self, e: f"EPOCH_MS(DATE_TRUNC('millisecond', {self.sql(e, 'this')}))",
-                Instant: lambda self, e: f"CAST(EPOCH_MS({self.sql(e, 'this')}) AS TIMESTAMPTZ)",
+                Instant: lambda self, e: f"MAKE_TIMESTAMPTZ(1000 * {self.sql(e, 'this')})",
                 Remainder: _remainder,
                 PeriodJoin: _duckdb_period_join,
                 Rewritten: _duckdb_rewritten,

@@ -13,13 +13,14 @@ from sqlglot import exp
 
 from rollup.aggregation.cascade import merged_rows
 from rollup.core.calendar import Duration
-from rollup.core.dialects import PeriodJoin, unordered
+from rollup.core.dialects import Instant, PeriodJoin, unordered
 from rollup.core.periods import Period
 from rollup.plan.aggregates import EXACT, WIDE
 from rollup.plan.aggregation import (
     COMMIT,
     EVENTS,
     KIND,
+    TIME,
     TIMESTAMP,
     ZONE,
     Aggregation,
@@ -37,6 +38,7 @@ PER, FINAL, REVISION = "AGG_PER", "AGG_FINAL", "AGG_REVISION"
 LATE = {"AGG_LATE_MOVED": "moved", "AGG_LATE_DROPPED": "dropped", "AGG_LATE_CORRECTED": "corrected"}
 """Columns that count late events of a bucket, by the kind they have in the ledger."""
 EXTRA = {
+    TIME: Type.TIMESTAMP,
     EVENTS: Type.LONG,
     PER: Type.STRING,
     **dict.fromkeys(LATE, Type.LONG),
@@ -46,7 +48,7 @@ EXTRA = {
 }
 """Columns that answer by name although `select *` does not show them.
 
-AGG_EVENTS: events merged into the row. AGG_PER: its level, as `per` takes it. AGG_LATE_…: late events whose own bucket
+AGG_TIME: AGG_TIMESTAMP as a time. AGG_EVENTS: events merged into the row. AGG_PER: its level, as `per` takes it. AGG_LATE_…: late events whose own bucket
 this is, by what became of them. AGG_REVISION: commits that corrected the bucket. AGG_FINAL: the row will not change any
 more: its bucket is closed at this level, and the policy is not `correct`, which may reopen any bucket. AGG_TIMEZONE: the
 zone that cut the row; rows of several zones that begin at one instant are then apart.
@@ -183,6 +185,8 @@ def _final(output: Output, lost: set[str]) -> exp.Expr:
 def _own_extra(aggregation: Aggregation, part: Part, name: str) -> exp.Expr:
     if name in (EVENTS, ZONE):
         return column(name)
+    if name == TIME:
+        return exp.alias_(Instant(this=column(TIMESTAMP)), TIME, quoted=True)
     if name == PER:
         return exp.alias_(exp.Literal.string(part.period.text if part.period else part.level.plural), PER, quoted=True)
     closed = (

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from rollup.core.calendar import Duration, bucket_end, bucket_start
+from rollup.core.dialects import Instant
 from rollup.core.errors import QueryError
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Key, Output, column
+from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation, Key, Output, column
 from rollup.plan.types import Type
 from rollup.retrieval.answer import EXTRA, key_column
 
@@ -51,9 +52,11 @@ def filled(
     of_key = {name: column(key.name) for name, key in zip(keys, of, strict=True)}
     shown = {output.name: name for output in outputs for name, key in of_key.items() if output.final == key}
     kinds = {output.name: output.type for output in outputs if output.name not in shown} | {
-        name: EXTRA[name] for name in extras
+        name: EXTRA[name] for name in extras if name != TIME
     }
     kept = [exp.alias_(_of("p", name), output, quoted=True) for output, name in shown.items()]
+    if TIME in extras:
+        kept.append(exp.alias_(Instant(this=_of("p", TIMESTAMP)), TIME, quoted=True))
     gaps = [exp.alias_(_of("b", name), name, quoted=True) for name in kinds]
     absent = exp.alias_(exp.Is(this=_of("b", TIMESTAMP), expression=exp.Null()), _GAP, quoted=True)
     joined = exp.select(_of("p", TIMESTAMP), *(_of("p", name) for name in keys), *kept, *gaps, absent)
@@ -66,7 +69,9 @@ def filled(
     always = {output.name for output in outputs if output.final in lost}
     # Counts of events and of late events are zero in a gap or unknown, never those of a neighbour.
     words = {name: "null" if name in always or (name in extras and word != "zero") else word for name in kinds}
-    return _chosen(joined, keys, [*shown], {name: (kind, words[name]) for name, kind in kinds.items()})
+    return _chosen(
+        joined, keys, [each.alias for each in kept], {name: (kind, words[name]) for name, kind in kinds.items()}
+    )
 
 
 def _of(table: str, name: str) -> exp.Column:
