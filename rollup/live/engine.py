@@ -337,6 +337,7 @@ class Engine:
     def snapshot(self) -> State:
         """A snapshot, to go on elsewhere: the modules' texts and the state of their statements."""
         self._residence.hand_back()
+        self._columns.settle()
         state = self._component.snapshot()
         modules = [
             {"name": each.name, "text": each.text, "parameters": dict(each.parameters), "names": each.names}

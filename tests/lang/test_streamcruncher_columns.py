@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.rows.cycles.running import Batch
+from rollup.lang.streamcruncher import queries
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.queries import pieces
 from tests.rereading import reread
@@ -200,3 +201,22 @@ def test_a_table_that_does_not_fit_is_refused_and_nothing_of_it_is_taken() -> No
     made.send({"t": good})  # of the same instant, so of the same cycle
     made.finish()
     assert found == [("new", Batch(5, [("a", 2, 6, 1.0)]))]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(("before", "goes"), [(3, "columns"), (9, "rows")])
+def test_a_query_goes_over_as_long_as_all_that_it_has_heard_is_known(
+    monkeypatch: pytest.MonkeyPatch, before: int, goes: str, restarts: bool
+) -> None:
+    monkeypatch.setattr(queries, "MOST", 8)
+    name = next(iter(COVERED))
+    rest = ("a", True, 1, 0.5)
+    singly = [("submit", [("t", 1, 0, rest)]) for _ in range(before)]
+    script = [*singly, *([("restart", None)] if restarts else []), ("table", [("t", 1, 0, rest)] * 6)]
+    assert _run([name], 5, script) == _run([name], None, script)
+    kernel = _kernel([name], 5, [])
+    for n in range(before):
+        kernel.submit("t", [(n, n, *rest)], n)
+    _send(kernel, [("t", 20, (n, 20, *rest)) for n in range(6)])
+    assert [each.executor for each in kernel.plan()] == [goes]
+    assert kernel.snapshot()[0].scalars.get("executor", "rows") == goes

@@ -198,6 +198,8 @@ class Component:
         self._orders += 1
         self.changed += 1
         self._statements[name] = Deployed(self._orders, context)
+        if start and self.runner.journal is not None:
+            self.runner.journal.begin(name, context, self.runner.now)
         if context is not None:
             self.contexts[context].attach(name, build, self._orders, start)
             return
@@ -261,6 +263,9 @@ class Component:
         """A variable as a partition sees it gets a value, be it the one that it has; outputs are not told yet."""
         shared = self.runner.environment.variables
         variables = shared if name in shared else where.variables
+        if (journal := self.runner.journal) is not None and not journal.assigned:
+            journal.assigned = True
+            self.changed += 1
         before = variables[name]
         variables[name] = value
         rows = self.runner.row([value]), self.runner.row([before])
@@ -305,6 +310,8 @@ class Component:
                 packer.node(f"{partition.path}/{name}", instance.snapshot())
         variables = dict(self.runner.environment.variables)
         packer.node("variables", variables)
+        if self.runner.journal is not None:
+            packer.node("journal", self.runner.journal.snapshot())
         return packer.state({"now": self.runner.now, "rows": self.runner.rows})
 
     def restore(self, state: State) -> None:
@@ -313,6 +320,10 @@ class Component:
         self.runner.environment.now = state.scalars["now"]
         self.runner.rows = state.scalars["rows"]
         self.runner.environment.variables.update(unpacker.node("variables"))
+        if self.runner.journal is not None and "journal" in unpacker.paths():
+            self.runner.journal.restore(unpacker.node("journal"))
+        else:
+            self.runner.journal = None
         for name, context in self.contexts.items():
             context.restore(unpacker.node(f"context/{name}"))
         for partition in self._all():

@@ -15,6 +15,7 @@ from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
 from rollup.engine.operators import LONG_MAX
 from rollup.engine.row import Delta, Row, together
+from rollup.engine.rows.journal import Journal
 from rollup.engine.timers import Order, Phase, Timers
 
 Ask = Callable[[Any, Any, Any], Any]
@@ -120,6 +121,8 @@ class Runner:
         """Whether the clock has jumped over it."""
         self.direct = sys.maxsize
         """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
+        self.journal: Journal | None = None
+        """The first events; None where they are not all known, or nobody wants them."""
         self.current: tuple[str, Row] | None = None
         """The event that is being told, with its stream; None while the clock moves."""
 
@@ -207,7 +210,7 @@ class Runner:
         """The clock jumps. What has been put off until somebody looks is done before, and what it has jumped over afterwards."""
         for each in list(self.put_off.values()):
             each.settle()
-        self.jumping = True
+        self.jumping, self.journal = True, None
         try:
             self.advance(to)
         finally:
@@ -272,6 +275,7 @@ class Runner:
                 self.direct = len(self.deliveries)
                 self._drain()
         except BaseException:
+            self.journal = None
             self._forget()
             raise
         finally:
@@ -286,6 +290,8 @@ class Runner:
         if entries is None:
             entries = self.indexes[stream].matches(row)
         if entries:
+            if self.journal is not None and not self.journal.note(stream, row, self.environment.clock.now):
+                self.journal = None
             before, self.current = self.current, (stream, row)
             try:
                 self.tell(entries, row)
@@ -329,6 +335,9 @@ class Runner:
             work(*given)
             if outermost and (self._inserts or self._tells or self._waiting):
                 self._drain()
+        except BaseException:
+            self.journal = None
+            raise
         finally:
             if outermost:
                 self._running = False

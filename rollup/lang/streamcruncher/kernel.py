@@ -95,6 +95,7 @@ class Cruncher:
         except duckdb.Error as problem:
             raise QueryError(said_by_duckdb(problem)) from None
         self._answers.clear()
+        self._queries.forget()
 
     @nests
     def register(

@@ -9,17 +9,20 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
-from rollup.engine.columns.cycles.adopting import adopted
 from rollup.engine.columns.cycles.clocked import CycleCore, Events
 from rollup.engine.columns.cycles.query import COLUMNS, ColumnQuery, batches
 from rollup.engine.rows.cycles.partitions import earliest
 from rollup.engine.rows.cycles.running import Batch, RunningQuery
+from rollup.engine.rows.journal import MOST
 from rollup.engine.rows.runner import Runner
-from rollup.engine.state import State
+from rollup.engine.state import State, packed, unpacked
 from rollup.engine.types import RowType
 
+Heard = tuple[str, Sequence[Any], int]
+"""The stream of an event, its values and its instant."""
 Listener = Callable[[Batch], None]
 Begin = Callable[[Runner], RunningQuery]
 Told = tuple[int, int, Batch]
@@ -28,6 +31,13 @@ Told = tuple[int, int, Batch]
 
 _TOGETHER = 1 << 16
 """So many events are one piece, so that what they bring stays bounded."""
+
+
+_LATE = "the first events came in small batches, or not all are known"
+_HEARD = "heard"
+"""The table of a state that keeps them."""
+_WORTH = 32
+"""From so many events on a batch is worth going over while what came before is still known."""
 
 
 class Placed(NamedTuple):
@@ -39,12 +49,14 @@ class Placed(NamedTuple):
 
 @dataclass
 class Registered:
-    """A query at work, how it begins, who hears it, and the core that it may go over to or the reason against."""
+    """A query at work, how it begins, who hears it, the core that it may go over to or the reason against, and the events
+    that it has heard: stream, values, instant; None where it does not go over, or not all are known."""
 
     query: RunningQuery | ColumnQuery
     begin: Begin
     listener: Listener
     core: CycleCore | str
+    heard: list[Heard] | None
 
 
 class Queries:
@@ -57,13 +69,19 @@ class Queries:
 
     def add(self, begin: Begin, listener: Listener, core: CycleCore | str, kinds: Mapping[str, RowType]) -> None:
         """A query over streams of these rows."""
-        self._registered.append(Registered(begin(self._runner), begin, listener, core))
+        heard = None if self._least is None or isinstance(core, str) else list[Heard]()
+        self._registered.append(Registered(begin(self._runner), begin, listener, core, heard))
         self._kinds.update(kinds)
 
     def placed(self) -> list[Placed]:
         """Where batches of each query run."""
         never = "columns are switched off" if self._least is None else None
-        reasons = [each.core if isinstance(each.core, str) else never for each in self._registered]
+        late = {
+            id(each): _LATE for each in self._registered if each.heard is None and isinstance(each.query, RunningQuery)
+        }
+        reasons = [
+            each.core if isinstance(each.core, str) else never or late.get(id(each)) for each in self._registered
+        ]
         return [Placed("rows" if reason else "columns", reason) for reason in reasons]
 
     @property
@@ -78,6 +96,7 @@ class Queries:
 
     def offer(self, stream: str, row: Sequence[Any]) -> None:
         """An event of the present instant."""
+        self._note(stream, row, self._runner.now)
         for each in self._registered:
             each.query.offer(stream, row)
 
@@ -150,6 +169,7 @@ class Queries:
                 self._runner.environment.now = at
             stream, values = streams[place]
             row = next(values)
+            self._note(stream, row, at)
             for _, query in rows:
                 query.offer(stream, row)
         if until >= self._runner.now:
@@ -161,18 +181,33 @@ class Queries:
     def _columns(self) -> list[tuple[int, ColumnQuery]]:
         return [(n, each.query) for n, each in enumerate(self._registered) if isinstance(each.query, ColumnQuery)]
 
-    def _go_over(self, events: int) -> None:
-        """What is covered goes over, with the state that it has."""
-        if self._least is None or events < self._least:
-            return
+    def _note(self, stream: str, row: Sequence[Any], at: int) -> None:
+        """Keep an event for those that may go over, as long as all can be kept."""
         for each in self._registered:
-            if isinstance(each.query, RunningQuery) and not isinstance(each.core, str):
-                state = adopted(each.core, each.query.snapshot(), self._kinds)
-                each.query = ColumnQuery(each.core, self._kinds, self._runner, state)
+            if each.heard is not None:
+                each.heard.append((stream, row, at))
+                if len(each.heard) > MOST:
+                    each.heard = None
+
+    def forget(self) -> None:
+        """What came before is no longer all that queries hang on."""
+        for each in self._registered:
+            each.heard = each.heard and None
+
+    def _go_over(self, events: int) -> None:
+        """What is covered goes over: columns take what came before once more."""
+        for each in self._registered:
+            if each.heard is None or isinstance(each.core, str) or self._least is None:
+                continue
+            if events >= self._least or (events >= _WORTH and len(each.heard) + events > MOST):
+                until = self._runner.now - each.query.open
+                each.query = ColumnQuery(each.core, self._kinds, self._runner)
+                each.query.catch_up(each.heard, until)
+                each.heard = None
 
     def snapshot(self) -> list[State]:
-        """The state of each."""
-        return [each.query.snapshot() for each in self._registered]
+        """The state of each, with what it has heard."""
+        return [_with(each.query.snapshot(), each.heard) for each in self._registered]
 
     def restore(self, states: Sequence[State]) -> None:
         """Go on from the states of the same queries, each on its executor."""
@@ -182,6 +217,7 @@ class Queries:
             else:
                 each.query = each.begin(self._runner)
             each.query.restore(state)
+            each.heard = unpacked(state.tables[_HEARD][0][0].as_py()) if _HEARD in state.tables else None
 
     def prove(self, states: Sequence[State]) -> None:
         """Raise QueryError for what a select could not compute later on; these are the states as they are now."""
@@ -190,6 +226,12 @@ class Queries:
                 copy = each.begin(Runner(self._runner.now))
                 copy.restore(state)
                 each.query.prove(copy)
+
+
+def _with(state: State, heard: Sequence[Heard] | None) -> State:
+    if heard is None:
+        return state
+    return State({**state.tables, _HEARD: pa.table({"events": [packed(heard)]})}, state.scalars)
 
 
 def pieces(events: Mapping[str, Events], size: int = _TOGETHER) -> Iterator[tuple[dict[str, Events], int, int]]:

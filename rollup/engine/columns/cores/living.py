@@ -22,6 +22,7 @@ from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted
 from rollup.engine.columns.evaluate import flags, passing
 from rollup.engine.columns.groups import Ints, equals
 from rollup.engine.columns.loops import block, loop
+from rollup.engine.row import Row
 from rollup.engine.rows.plans import Emitted, Filter
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
@@ -81,6 +82,25 @@ class Living:
         after, made = self.inner.made(inner, self.inner.taken(inner, self._wider(batch, course)))
         output = self._ended(after, course) if self.at_end else self._told(made, course)
         return self._after(state, self._without(after, course), course), output.numbered(course.numbers)
+
+    def handed_back(self, state: State) -> Any:
+        """The snapshot of a context in the row executor, with the partitions that live."""
+        lives, number = self.lives, state.scalars["number"]
+        children = list[Any]()
+        for own, begun, due, *values in zip(
+            *(each.to_pylist() for each in state.tables["partitions"].columns), strict=True
+        ):
+            properties: dict[str, Any] = {"name": lives.level, "id": own, "startTime": begun}
+            if lives.tag is not None:
+                properties[lives.tag] = Row(0, tuple(values))
+            if lives.span:
+                properties["endTime"] = due
+            nested = {f"{lives.level}.{name}": value for name, value in properties.items()}
+            key = tuple(values[place] for place in lives.distinct) if lives.distinct else own
+            waits = [True, due if lives.span else None, None]
+            children.append([key, own, {**properties, "name": lives.context, **nested}, waits, None])
+        starts = [] if lives.start is None else [[lives.overlap or not children, None, None]]
+        return [number, [number, starts, children]]
 
     def _after(self, state: State, inner: State, course: Course) -> State:
         """The state of the whole after a batch."""

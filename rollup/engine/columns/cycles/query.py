@@ -3,7 +3,7 @@ whole batches of many instants."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,10 @@ COLUMNS = "columns"
 class ColumnQuery:
     """A query at work; `kinds` are the rows of its streams."""
 
-    def __init__(
-        self, core: CycleCore, kinds: Mapping[str, RowType], runner: Runner, state: State | None = None
-    ) -> None:
+    def __init__(self, core: CycleCore, kinds: Mapping[str, RowType], runner: Runner) -> None:
         self._core, self._runner = core, runner
         self._types = {stream: [arrow(kind) for kind in kinds[stream].fields.values()] for stream in core.streams}
-        self._state = core.start() if state is None else state
+        self._state = core.start()
         self._offered: dict[str, list[Sequence[Any]]] = {}
         self._known: tuple[State, int | None] | None = None
 
@@ -63,15 +61,24 @@ class ColumnQuery:
         self._state, output = self._core.step(self._state, _joined(waited, concerned), until)
         return output
 
+    def catch_up(self, heard: Iterable[tuple[str, Sequence[Any], int]], until: int) -> None:
+        """Take events that rows have taken, of each its stream, values and instant; what they bring is told already."""
+        found = dict[str, tuple[list[Sequence[Any]], list[int]]]()
+        for stream, values, at in heard:
+            if stream in self._types:
+                rows, times = found.setdefault(stream, ([], []))
+                rows.append(values)
+                times.append(at)
+        self.take({stream: self._events(stream, *each) for stream, each in found.items()}, until)
+
+    def _events(self, stream: str, rows: Sequence[Sequence[Any]], times: Sequence[int]) -> Events:
+        columns = zip(zip(*rows, strict=True), self._types[stream], strict=True)
+        return Events(tuple(pa.array(values, kind) for values, kind in columns), np.array(times, np.int64))
+
     def _waited(self) -> dict[str, Events]:
         """What was offered at the present instant."""
         offered, self._offered = self._offered, {}
-        found = dict[str, Events]()
-        for stream, rows in offered.items():
-            columns = zip(zip(*rows, strict=True), self._types[stream], strict=True)
-            arrays = tuple(pa.array(values, kind) for values, kind in columns)
-            found[stream] = Events(arrays, np.full(len(rows), self._runner.now, np.int64))
-        return found
+        return {stream: self._events(stream, rows, [self._runner.now] * len(rows)) for stream, rows in offered.items()}
 
     def snapshot(self) -> State:
         """The whole state; the instant that is not over is part of it."""

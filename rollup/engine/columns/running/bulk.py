@@ -15,18 +15,18 @@ from rollup.engine.columns.cores.families import Family, families, may_join
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.running.adopting import adopted
 from rollup.engine.columns.running.clocks import phase
 from rollup.engine.columns.running.inserting import SENT, Cause, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
 from rollup.engine.columns.running.telling import Heap, Place, Told, timer_place
-from rollup.engine.columns.running.varying import Varying
+from rollup.engine.columns.running.varying import Varying, variables_in
 from rollup.engine.columns.sieve import Sieve
 from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.journal import Journal
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.timers import Order, Phase
@@ -35,6 +35,8 @@ _STATELESS = 32
 """From so many events on a statement that keeps nothing is quicker over columns."""
 _STATEFUL = 8
 """From so many events on a statement that is over columns already gets them as one batch."""
+_LATE = "statements that were there before: their first events came in small batches, or not all are known"
+"""Why a statement stays on rows."""
 _NO_TIMER = sys.maxsize, Phase.WINDOW
 """As one that fired behind all."""
 
@@ -91,21 +93,53 @@ class Columns:
 
     def __init__(self, component: Component, type_of: TypeOf, least: int | None) -> None:
         self._component, self._type_of, self._least = component, type_of, least
-        self._placing = Placing(component, type_of)
+        self._placing = Placing(component, type_of, self._late)
+        component.runner.journal = None if least is None else Journal()
+        self._full = 0
         self.sieve = Sieve(component)
         self._known: dict[str, tuple[int, tuple[Readers, Readers]]] = {}
         self._everybody: dict[str, tuple[int, list[tuple[str, Readers]]]] = {}
 
     def placed(self) -> list[Placed]:
         """Where each statement runs."""
+        self._look()
         return self._placing.placed()
+
+    def _look(self) -> None:
+        """See whether more is lost of what statements have heard, so that they stay on rows."""
+        journal = self._component.runner.journal
+        full = -1 if journal is None else journal.full
+        if full != self._full:
+            self._full = full
+            self._component.changed += 1
+
+    def _late(self, name: str) -> str | None:
+        """Why a statement does not go over any more; None where it can, or has gone."""
+        if self._least is None or isinstance(self._component.root.instances.get(name), ColumnInstance):
+            return None
+        deployed, journal = self._component.statements[name], self._component.runner.journal
+        if type(self._placing.core(name)) is FilterProject:
+            return None
+        if journal is None or not journal.knows(name, self._placing.reads(deployed)):
+            return _LATE
+        return "a variable, which was set" if journal.assigned and variables_in(deployed.plan) else None
+
+    def settle(self) -> None:
+        """Forget what statements have heard where none of them goes over."""
+        if self._component.runner.journal is None:
+            return
+        self._look()
+        gone, placing = {*self.gone_over()}, self._placing
+        found = (name for name in self._component.statements if name not in gone and placing.against(name) is None)
+        if all(type(placing.core(name)) is FilterProject for name in found):
+            self._component.runner.journal = None
 
     def gone_over(self) -> list[str]:
         """The statements that keep their state in columns."""
         return [name for name, found in self._component.root.instances.items() if isinstance(found, ColumnInstance)]
 
     def go_over(self, name: str, start: bool = True) -> None:
-        """A statement goes over to columns, with the state that it has; to be restored when it is not started.
+        """A statement goes over to columns, which take what it has heard so far; to be restored when it is not started.
 
         Raises StoreError for one that columns do not cover here.
         """
@@ -114,13 +148,13 @@ class Columns:
         if isinstance(core, str):  # only what was over columns in another version is restored so
             raise StoreError(f"`{name}` was over columns, and runs on rows here: {core}")
         assert isinstance(plan, Select)
-        reads = self._placing.reads(deployed)
+        reads, journal = self._placing.reads(deployed), self._component.runner.journal
 
         def build(where: Partition, order: Order) -> Instance:
             made = ColumnInstance(name, plan, core, reads, where, order)
             if start:
-                made.state, held = adopted(made.core, self._component, name, next(iter(reads.values())))
-                made.window = held if made.holds is not None else made.window
+                assert journal is not None
+                made.catch_up(*journal.heard(name, reads))
             return made
 
         self._component.exchange(name, build, start)
@@ -131,6 +165,7 @@ class Columns:
         """Whether a batch of so many events is to be sent as a whole."""
         if self._least is None or events < min(self._least, _STATEFUL):
             return False
+        self._look()
         if self._placing.disturbed(stream):
             return False
         return any(readers.some for _, readers in self._takers(stream, events))
@@ -142,7 +177,9 @@ class Columns:
         """
         assert self._least is not None
         if events < self._least:
-            return self._taking(stream, events)
+            journal = self._component.runner.journal
+            last = events >= _STATELESS and journal is not None and journal.fills(stream, events)
+            return self._taking(stream, self._least if last else events)
         known = self._everybody.get(stream)
         if known is None or known[0] != self._component.changed:
             known = self._everybody[stream] = (self._component.changed, self._taking(stream, events))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,7 +27,6 @@ from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.adopting_lives import handed_back
 from rollup.engine.columns.running.clocks import around, dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
 from rollup.engine.columns.running.showing import contents, settled
@@ -34,6 +35,7 @@ from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.inputs import entry_of
 from rollup.engine.rows.instance import Instance
+from rollup.engine.rows.journal import Heard
 from rollup.engine.rows.plans import Select, StreamInput, Target, no_narrowing
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.state import State
@@ -61,7 +63,7 @@ class Opening:
             return
         (place,) = inputs
         if isinstance(self._core, Partitioned):
-            batch = instance.batch(place, row)
+            batch = instance.batch(place, (row,))
             inner = inner_of(instance.core, instance.state)
             if not self._core.opens(inner, batch):
                 return
@@ -126,6 +128,18 @@ class ColumnInstance(Instance):
         self._keep(batch, before)
         return self._finished(output)
 
+    def catch_up(self, begun: int, heard: Sequence[Heard]) -> None:
+        """Take what the statement has heard on rows, before it listens itself: it is told already."""
+        self.state = self.core.start(begun)
+        for stream, some in groupby(heard, key=itemgetter(0)):
+            _, rows, times = zip(*some, strict=True)
+            batch = self.batch(self._streams.index(stream), rows, times)
+            whole = self.roomy(batch)
+            for part in [batch] if whole else [batch.part(place, place + 1) for place in range(batch.rows)]:
+                self.take(part)
+        if self.state.scalars["now"] < self.runner.now:
+            self.take(Batch.nothing(self._types, self.runner.now))
+
     def _finished(self, output: Output) -> Output:
         return (output if self._finishing is None else self._finishing.finished(output)).delivered
 
@@ -162,7 +176,7 @@ class ColumnInstance(Instance):
         """One event of the stream that the one input stands for."""
         if self.alive and row is not self.told:
             (place,) = inputs
-            self.tell(self.take(self.batch(place, row)))
+            self.tell(self.take(self.batch(place, (row,))))
             self.ask_timers()
         elif self.alive and self._later is not None:
             later, self._later = self._later, None
@@ -172,15 +186,16 @@ class ColumnInstance(Instance):
         """An event of a stream with which a partition may begin or end, before it comes to all others: what is to be told of it
         then.
         """
-        output, self._later = self.take(self.batch(place, row)).in_turn
+        output, self._later = self.take(self.batch(place, (row,))).in_turn
         self.told = row
         self.ask_timers()
         return output
 
-    def batch(self, place: int, row: Row) -> Batch:
-        """An event of one of the streams as a batch."""
-        columns = [field([value], kind) for value, kind in zip(row.values, self._kinds[place], strict=True)]
-        return Batch.of(columns, [self.runner.now], stream=self._streams[place])
+    def batch(self, place: int, rows: Sequence[Row], times: Sequence[int] | None = None) -> Batch:
+        """Events of one of the streams as a batch; of now, unless their instants are given."""
+        values = zip(*(row.values for row in rows), strict=True)
+        columns = [field(list(each), kind) for each, kind in zip(values, self._kinds[place], strict=True)]
+        return Batch.of(columns, times or [self.runner.now], stream=self._streams[place])
 
     def fire(self, phase: Phase, now: int) -> None:
         """What is due; a jump of the clock may have made it late."""
@@ -213,7 +228,7 @@ class ColumnInstance(Instance):
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
         core = self.core
-        return handed_back(core, inner_of(self.core, self.state)) if isinstance(core, Living) else None
+        return core.handed_back(inner_of(core, self.state)) if isinstance(core, Living) else None
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""

@@ -40,10 +40,12 @@ class Placed:
 
 
 class Placing:
-    """The cores of a component's statements; worked out once a statement, and again when others begin or end."""
+    """The cores of a component's statements; worked out once a statement, and again when others begin or end. `against`: why
+    one stays on rows that has run there so far.
+    """
 
-    def __init__(self, component: Component, type_of: TypeOf) -> None:
-        self._component, self._type_of = component, type_of
+    def __init__(self, component: Component, type_of: TypeOf, against: Callable[[str], str | None]) -> None:
+        self._component, self._type_of, self._late = component, type_of, against
         self._covered: dict[str, tuple[Any, Core | str]] = {}
         self._uses: dict[str, tuple[Any, frozenset[str]]] = {}
         self._seen = -1
@@ -159,7 +161,7 @@ class Placing:
 
     def _on_rows(self, name: str) -> str | None:
         core = self.core(name)
-        return core if isinstance(core, str) else self._steadiness.against(name)
+        return core if isinstance(core, str) else self._steadiness.against(name) or self._late(name)
 
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
         """One event may insert what a statement refuses, and must then be refused by itself."""

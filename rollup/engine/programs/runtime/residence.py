@@ -112,6 +112,7 @@ class Residence:
     def __init__(self, component: Component, type_of: TypeOf, least: int | None, beside: Beside) -> None:
         self._component, self._type_of, self._least, self._beside = component, type_of, least, beside
         self._program: Program | Unsupported | None = None
+        self._changed = -1
         self._code: Future[Code] | None = None
         self._running: Running | None = None
         self._events = 0
@@ -127,7 +128,9 @@ class Residence:
     @property
     def program(self) -> Program | Unsupported:
         """The program of the component, or why it has none."""
-        if self._program is None:
+        changed = self._component.changed  # also when columns no longer take what they could
+        if self._program is None or (isinstance(self._program, Unsupported) and self._changed != changed):
+            self._changed = changed
             self._program = self._against() or lowered(self._component, self._type_of)
         return self._program
 
@@ -216,6 +219,7 @@ class Residence:
         """The program goes on where the rows stand; their timers rest."""
         program, runner = self.program, self._component.runner
         assert isinstance(program, Program)
+        runner.journal = None
         made = self._running = Running(program, "interpreted", runner.now)
         space, known = made.functions, dict[int, tuple[Any, ...]]()
         for name, field in program.variables.items():
