@@ -46,7 +46,8 @@ class Kind:
 LONG, DOUBLE = Kind.of(Type.LONG), Kind.of(Type.DOUBLE)
 BLOB = Kind(exp.DataType.build("BLOB"), pa.binary(), pa.binary(), exp.DataType.build("BLOB"))
 EXACT = Kind(WIDE, pa.decimal128(38, 0), pa.int64(), Type.LONG.sql)
-"""A sum of whole numbers: exact in the state, so that it never wraps; a table has it as a long, or null beyond 64 bits."""
+"""A sum of whole numbers: exact in the state, so that it never wraps; a table has it as a long, or null beyond 64 bits.
+Compared by its parts, since an aggregation may come from another process."""
 
 _KINDS: Mapping[Shape, Callable[[Type], Kind]] = {
     Shape.ARGUMENT: Kind.of,
@@ -143,7 +144,7 @@ AGGREGATES: Mapping[str, Summary] = {
 
 def narrowed(value: exp.Expr, kind: Kind) -> exp.Expr:
     """A state column as its table and its readers have it: exact sums as longs, null beyond 64 bits; sums never wrap."""
-    return Checked(this=value.copy(), to=Type.LONG.sql) if kind is EXACT else value
+    return Checked(this=value.copy(), to=Type.LONG.sql) if kind == EXACT else value
 
 
 def guarded(merge: exp.Expr, overflow: exp.Expr) -> exp.Expr:

@@ -147,7 +147,7 @@ class Aggregation:
     @cached_property
     def exact(self) -> Mapping[str, str]:
         """The sums of whole numbers, each with the column that says it left 64 bits."""
-        return {value.name: overflow_of(value.name) for value in self.values if value.kind is EXACT}
+        return {value.name: overflow_of(value.name) for value in self.values if value.kind == EXACT}
 
     @cached_property
     def state_schema(self) -> pa.Schema:
@@ -273,7 +273,7 @@ class _Builder:
 
     def values(self) -> tuple[Value, ...]:
         """Plain values, the columns that order them, base columns, the count of events, and which sums are lost."""
-        overflows = [_overflow(value.name) for value in self._partials.values() if value.kind is EXACT]
+        overflows = [_overflow(value.name) for value in self._partials.values() if value.kind == EXACT]
         return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_events(), *overflows)
 
     def _key(self, node: exp.Expr, name: str) -> Key:
@@ -367,7 +367,7 @@ class _Builder:
         merge = partial.merge(siblings)
         if stored == DOUBLE and isinstance(merge, exp.Sum):
             merge = InOrder(this=merge.this)
-        if stored is EXACT:
+        if stored == EXACT:
             merge = guarded(merge, column(overflow_of(name)))
         self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)
         return name

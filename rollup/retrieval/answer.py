@@ -255,7 +255,7 @@ def _side(
     start, rows = part.placed(exp.select().from_(table, copy=False), begin)
     columns = [exp.alias_(start, TIMESTAMP, quoted=True), *map(column, same)]
     for name in names:
-        wide = aggregation.kinds[name] is EXACT
+        wide = aggregation.kinds[name] == EXACT
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
     if flag is not None:
         columns.append(exp.alias_(exp.Literal.number(flag), _OPEN, quoted=True))

@@ -110,7 +110,7 @@ class Comparison:
         if pa.types.is_floating(kind.table):
             near = f"ABS({s} - {e}) <= {_RELATIVE} * GREATEST(ABS({s}), ABS({e}), 1e-6)"
             return f"({s} IS DISTINCT FROM {e} AND NOT COALESCE({near}, false))"
-        if kind is EXACT:  # null is a sum that left 64 bits somewhere below; which one is no longer known
+        if kind == EXACT:  # null is a sum that left 64 bits somewhere below; which one is no longer known
             return f"({s} <> {e})"
         return f"({s} IS DISTINCT FROM {e})"
 

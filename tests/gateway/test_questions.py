@@ -1,0 +1,95 @@
+"""Random questions of BI clients, each against an answer worked out of the raw events, before both kinds of store.
+
+The questions are those of `tests.retrieval.test_questions` that are written in SQL.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from random import Random
+from typing import Any, cast
+
+import psycopg
+import pytest
+from psycopg.abc import Query
+from psycopg.rows import dict_row
+
+from rollup.hosts.local import LocalHost
+from rollup.plan.app import Selection
+from rollup.program import compile_app
+from rollup.retrieval.questions import ask_for
+from rollup.stores.databases import store_of
+from tests.gateway.trades import Serving, before_postgres, configuration, folder, host, let_ann_read
+from tests.oracle.questions import Answer, alike
+from tests.retrieval.test_questions import APP, drawn, drawn_events, shown
+from tests.servers.postgres import PostgresServer
+
+OWN = "America/New_York"
+ZONED = APP.replace("@OutOfOrder", f"@zone('{OWN}') @OutOfOrder")
+EVENTS = drawn_events(Random(7), OWN)
+BATCHES = [EVENTS[at::3] for at in range(3)]
+IN_ORDER = [event for batch in BATCHES for event in batch]
+
+
+def sent(job: LocalHost) -> None:
+    for batch in BATCHES:
+        job.send("S", batch)
+
+
+@pytest.fixture(scope="module", params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def login(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    with folder() as made:
+        if request.param == "delta":
+            conf = configuration(made, ZONED)
+            sent(host(conf))
+            with Serving(conf) as serving:
+                yield dict(serving.login())
+            return
+        with PostgresServer() as server:
+            dsn = server.new_database()
+            exact = ZONED.replace("median(price) as middle, percentile(amount, 0.9) as rank,", "")
+            conf = before_postgres(made, dsn, exact)
+            sent(LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn)))
+            let_ann_read(dsn)
+            with Serving(conf) as serving:
+                yield dict(serving.login(dbname=serving.endpoint.database))
+
+
+def asked(draw: Random) -> tuple[str, Any]:
+    """A question in SQL, with the names as PostgreSQL must have them; without sketches, which only one store has."""
+    while True:
+        text, question = drawn(draw, OWN, IN_ORDER)
+        if text.startswith("select") and not {"middle", "rank", "AGG_EVENTS"} & set(question.columns):
+            return text.replace("AGG_TIMESTAMP", '"AGG_TIMESTAMP"'), question
+
+
+@pytest.mark.parametrize(
+    ("seed", "questions"), [(0, 20), pytest.param(1, 400, marks=pytest.mark.slow)], ids=["few", "many"]
+)
+def test_what_a_client_gets_is_what_the_raw_events_say(login: dict[str, Any], seed: int, questions: int) -> None:
+    draw, wrong = Random(seed), list[str]()
+    with psycopg.connect(**login, autocommit=True) as connected, connected.cursor(row_factory=dict_row) as client:
+        for _ in range(questions):
+            text, question = asked(draw)
+            expected = shown(Answer(question, IN_ORDER).rows(), question)
+            try:
+                found = shown(client.execute(cast(Query, text)).fetchall(), question)
+            except psycopg.Error as problem:
+                wrong.append(f"{text}\n{problem}")
+                continue
+            same = len(found) == len(expected) and all(
+                alike(row[name], other[name]) for row, other in zip(found, expected, strict=True) for name in row
+            )
+            if not same:
+                wrong.append(f"{text}\n{found}\nexpected\n{expected}")
+    assert not wrong, "\n\n".join(wrong)
+
+
+def test_an_aggregation_that_came_from_another_process_is_asked_alike() -> None:
+    here = compile_app(ZONED).aggregations["A"]
+    texts = [
+        ask_for(each, 0, 10**12, "weeks by country", Selection()).constant_sql(dialect="postgres")
+        for each in (here, pickle.loads(pickle.dumps(here)))
+    ]
+    assert texts[0] == texts[1]
