@@ -1,4 +1,4 @@
-"""The tutorial shows what happens: its file is written, its commands run in this process, their output compared."""
+"""The tutorials show what happens: their files are written, their commands run in this process, the output compared."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from tests.docs.markdown import Command, blocks, commands
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
-COMMANDS = [command for block in blocks(PAGE) if block.language == "console" for command in commands(block)]
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("tutorial.md", "tutorial-kafka.md")]
+COMMANDS, OF_KAFKA = (
+    [command for block in blocks(page) if block.language == "console" for command in commands(block)] for page in PAGES
+)
 RUN = next(place for place, command in enumerate(COMMANDS) if command.words[1] == "run")
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the file of the tutorial, in which its commands run."""
-    for block in blocks(PAGE):
-        if block.title:
-            (tmp_path / block.title).write_text(block.text)
+    """A folder with the files of the tutorials, in which their commands run."""
+    for block in (block for page in PAGES for block in blocks(page) if block.title):
+        (tmp_path / str(block.title)).write_text(block.text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     return tmp_path
@@ -41,6 +42,11 @@ def shows(command: Command) -> bool:
 @pytest.mark.usefixtures("folder")
 def test_the_data_is_described_and_gets_an_app() -> None:
     assert [shows(command) for command in COMMANDS[:RUN]] == [True, True]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_topic_is_planned_without_servers() -> None:
+    assert [shows(command) for command in OF_KAFKA] == [True]
 
 
 @pytest.mark.slow
