@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import demo, doctor, init, inspect, query, run, say_interrupted, serve, ui
+from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interrupted, serve, ui
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
@@ -72,6 +72,7 @@ cli.command("demo")(demo.demo)
 cli.command("uql")(uql.uql)
 cli.command("sql")(sql.sql)
 cli.command("try")(try_.try_)
+cli.command("lsp")(lsp.lsp)
 
 
 def app() -> None:

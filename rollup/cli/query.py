@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import csv
 import sys
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from rollup.core.json_line import json_line, plain
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Format(StrEnum):
@@ -67,49 +70,47 @@ def show(answer: pa.Table, form: Format, zone: str | None) -> None:
         with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
             writer.write_table(answer)
         return
-    answer = _milliseconds(answer) if zone is None else _in_zone(answer, zone)
+    names, columns = answer.schema.names, _values(answer, zone)
     if form is Format.CSV:
         writer = csv.writer(sys.stdout)
-        writer.writerow(answer.schema.names)
-        rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+        writer.writerow(names)
         writer.writerows(
-            [_written(value) if isinstance(value, (Decimal, datetime)) else value for value in row] for row in rows
+            [_written(value) if isinstance(value, (Decimal, datetime)) else value for value in row]
+            for row in zip(*columns, strict=True)
         )
     elif form is Format.JSON:
-        for row in answer.to_pylist():
-            print(json_line(row, _written))
-    elif {"reads", "files_skipped"} <= set(answer.schema.names):
+        for row in zip(*columns, strict=True):
+            print(json_line(dict(zip(names, row, strict=True)), _written))
+    elif {"reads", "files_skipped"} <= set(names):
         _explained(answer)
     else:
-        _table(answer, zone)
+        _table(answer, columns, zone)
+
+
+def _values(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
+    """The columns of an answer; its instants are times of a zone, or without one milliseconds."""
+    import pyarrow as pa
+
+    from rollup.core.calendar import to_local, zone
+
+    found = list[list[Any]]()
+    for field, column in zip(answer.schema, answer.columns, strict=True):
+        values = column.to_pylist()
+        if pa.types.is_timestamp(field.type) and field.type.tz:
+            if zone_name is None:
+                values = [None if value is None else (value - _EPOCH) // timedelta(milliseconds=1) for value in values]
+            else:
+                place = zone(zone_name)
+                values = [None if value is None else value.astimezone(place) for value in values]
+        elif field.name == "AGG_TIMESTAMP" and pa.types.is_int64(field.type) and zone_name is not None:
+            values = [None if value is None else to_local(value, zone_name) for value in values]
+        found.append(values)
+    return found
 
 
 def _written(value: object) -> str:
     """A value that JSON has no word for; a time as ISO 8601, with the offset that it has."""
     return value.isoformat() if isinstance(value, datetime) else plain(value)
-
-
-def _in_zone(answer: pa.Table, zone: str) -> pa.Table:
-    """The instants of an answer as times of a zone, also those that are milliseconds by their name."""
-    import pyarrow as pa
-
-    for place, field in enumerate(answer.schema):
-        bucket = field.name == "AGG_TIMESTAMP" and pa.types.is_int64(field.type)
-        if bucket or (pa.types.is_timestamp(field.type) and field.type.tz):
-            kind = pa.timestamp("ms" if bucket else field.type.unit, zone)
-            answer = answer.set_column(place, field.name, answer.column(place).cast(kind))
-    return answer
-
-
-def _milliseconds(answer: pa.Table) -> pa.Table:
-    """The instants of an answer as numbers; what is finer than a millisecond is cut off."""
-    import pyarrow as pa
-
-    for place, field in enumerate(answer.schema):
-        if pa.types.is_timestamp(field.type) and field.type.tz:
-            column = answer.column(place).cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-            answer = answer.set_column(place, field.name, column)
-    return answer
 
 
 def _explained(answer: pa.Table) -> None:
@@ -130,18 +131,21 @@ def _explained(answer: pa.Table) -> None:
         console().print(table)
 
 
-def _table(answer: pa.Table, zone: str | None) -> None:
+def _table(answer: pa.Table, columns: list[list[Any]], zone: str | None) -> None:
     import pyarrow as pa
     from rich.table import Table
 
     from rollup.cli.console import console
 
-    timed = zone is not None and any(pa.types.is_timestamp(field.type) and field.type.tz for field in answer.schema)
+    timed = zone is not None and any(
+        field.name == "AGG_TIMESTAMP" or (pa.types.is_timestamp(field.type) and field.type.tz)
+        for field in answer.schema
+    )
     table = Table(*answer.schema.names)
     for column, field in zip(table.columns, answer.schema, strict=True):
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_timestamp)
         column.justify = "right" if any(is_one(field.type) for is_one in kinds) else "left"
-    for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
+    for row in zip(*columns, strict=True):
         table.add_row(*(cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
     console().print(table)
     print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
