@@ -49,8 +49,9 @@ class Placed(NamedTuple):
 
 @dataclass
 class Registered:
-    """A query at work, how it begins, who hears it, the core that it may go over to or the reason against, and the events
-    that it has heard: stream, values, instant; None where it does not go over, or not all are known."""
+    """A query at work, how it begins, who listens, and the core that it may change to or the reason against.
+
+    The events that it has had are stream, values, instant; None where it does not change, or not all are known."""
 
     query: RunningQuery | ColumnQuery
     begin: Begin
