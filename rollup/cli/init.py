@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,6 +63,7 @@ def init(
     zone: Annotated[str, typer.Option(help="The zone of your days, as Europe/Berlin.")] = "",
     registry: _REGISTRY = "",
     schema_file: _SCHEMA = "",
+    sql: Annotated[bool, typer.Option("--sql", help="Write the app in SQL.")] = False,
 ) -> None:
     """Write an app and a configuration for data, with a reason for each choice. Nothing that exists is overwritten."""
     from rollup.conf import load
@@ -73,8 +74,10 @@ def init(
         kinds = ", ".join(f"{_shown(each.name)} {each.type}" for each in seen.columns)
         hint = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
         raise ConfigError(f"no column of {data} says when an event was", hint=hint)
-    draft = _Draft(seen, seen.time, _word(name or Path(data).name.partition(".")[0]), zone)
-    app, conf = into / f"{draft.name.lower()}.siddhi", into / f"{draft.name.lower()}.toml"
+    draft = _Draft(
+        seen, seen.time, _word(name or Path(data).name.partition(".")[0]), zone, _Sql() if sql else _SiddhiQl()
+    )
+    app, conf = into / draft.file, into / f"{draft.name.lower()}.toml"
     for file in (app, conf):
         if file.exists():
             raise ConfigError(f"{file} exists", hint="another --name or --into")
@@ -95,11 +98,64 @@ def _values(registry: str, schema_file: str) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
+class _SiddhiQl:
+    """How an app is written in SiddhiQL."""
+
+    ending = "siddhi"
+
+    def text(self, text: str) -> str:
+        return f'"{text}"'
+
+    def stream(self, name: str, attributes: Mapping[str, str]) -> str:
+        return f"define stream {name} ({', '.join(map(' '.join, attributes.items()))});"
+
+    def derived(self, name: str, source: str, shown: Iterable[str]) -> str:
+        return f"from {source} select {', '.join(shown)} insert into {name};"
+
+    def aggregation(
+        self, name: str, shown: Iterable[str], keys: Sequence[str], time: str, levels: Sequence[str], late: bool
+    ) -> Iterator[str]:
+        if late:
+            yield "@OutOfOrder('correct')"
+        yield f"define aggregation {name}Agg from {name}"
+        yield f"select {', '.join(shown)}"
+        if keys:
+            yield f"group by {', '.join(keys)}"
+        yield f"aggregate by {time} every {' ... '.join(levels)};"
+
+
+class _Sql(_SiddhiQl):
+    """How an app is written in SQL."""
+
+    ending = "sql"
+
+    def text(self, text: str) -> str:
+        return "'{}'".format(text.replace("'", "''"))
+
+    def stream(self, name: str, attributes: Mapping[str, str]) -> str:
+        called = {"string": "VARCHAR", "long": "BIGINT", "bool": "BOOLEAN"}
+        listed = (f"{attribute} {called.get(kind, kind.upper())}" for attribute, kind in attributes.items())
+        return f"CREATE STREAM {name} ({', '.join(listed)});"
+
+    def derived(self, name: str, source: str, shown: Iterable[str]) -> str:
+        return f"CREATE STREAM {name} AS SELECT {', '.join(shown)} FROM {source};"
+
+    def aggregation(
+        self, name: str, shown: Iterable[str], keys: Sequence[str], time: str, levels: Sequence[str], late: bool
+    ) -> Iterator[str]:
+        yield f"CREATE AGGREGATION {name}Agg AS"
+        yield f"SELECT {', '.join(shown)}"
+        yield f"FROM {name}"
+        ends = "\nWITH (late = 'correct');" if late else ";"
+        yield f"GROUP BY {', '.join((*keys, f'ROLLUP TIME {time} EVERY'))} {' TO '.join(levels).upper()}{ends}"
+
+
 class _Draft:
     """The texts for data whose time is known: which columns are keys, which are added up, and why."""
 
-    def __init__(self, seen: Seen, time: Time, name: str, zone: str) -> None:
-        self.seen, self.time, self.name, self.zone = seen, time, name, zone
+    def __init__(self, seen: Seen, time: Time, name: str, zone: str, form: _SiddhiQl) -> None:
+        self.seen, self.time, self.name, self.zone, self.form = seen, time, name, zone, form
+        self.file = f"{name.lower()}.{form.ending}"
         self.names = _attributes([each.name for each in seen.columns])
         mine = {time.column, time.clock}
         rest = [each for each in seen.columns if each.name not in mine]
@@ -119,8 +175,7 @@ class _Draft:
 
     def app(self) -> Iterator[str]:
         yield f"-- {self.seen.records:,} records were looked at; each line below says why it is as it is."
-        listed = ", ".join(f"{self.names[each.name]} {self._type(each)}" for each in self.seen.columns)
-        yield f"define stream {self.source} ({listed});"
+        yield self.form.stream(self.source, {self.names[each.name]: self._type(each) for each in self.seen.columns})
         yield ""
         if self.derived:
             yield from self._derivation()
@@ -134,12 +189,9 @@ class _Draft:
                 yield f"-- {', '.join(_shown(each.name) for each in columns)} {word}."
         if self.time.disorder:
             yield "-- Events come out of order: each counts in its own bucket, also in one that is stored."
-            yield "@OutOfOrder('correct')"
-        yield f"define aggregation {self.name}Agg from {self.name}"
-        yield f"select {', '.join(self._selected())}"
-        if self.keys:
-            yield f"group by {', '.join(self.names[each.name] for each in self.keys)}"
-        yield f"aggregate by {self.names[self.time.column]} every {self._levels()};"
+        keys, time = [self.names[each.name] for each in self.keys], self.names[self.time.column]
+        late = bool(self.time.disorder)
+        yield from self.form.aggregation(self.name, self._selected(), keys, time, self._levels(), late)
 
     def _type(self, column: Column) -> str:
         if column.name == self.time.column:
@@ -158,14 +210,14 @@ class _Draft:
                 yield f"-- {_shown(each.name)} is written as {self.time.pattern}."
                 if self.time.doubtful:
                     yield f"-- CHECK THIS: {self.time.doubtful}."
-                shown.append(f"time:dateFormat({text}, '{_STORED}', \"{self.time.pattern}\") as {name}")
+                shown.append(f"time:dateFormat({text}, '{_STORED}', {self.form.text(self.time.pattern)}) as {name}")
             elif each.decimal_comma and each in self.measures:
                 yield f"-- {_shown(each.name)} has a decimal comma."
                 dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
                 shown.append(f"convert({dots}, 'double') as {name}")
             elif each in (*self.keys, *self.measures, self.counted):
                 shown.append(name)
-        yield f"from {self.source} select {', '.join(shown)} insert into {self.name};"
+        yield self.form.derived(self.name, self.source, shown)
         yield ""
 
     def _selected(self) -> Iterator[str]:
@@ -178,13 +230,13 @@ class _Draft:
             bare = self.names[self.counted.name]
             yield f"distinctCount({bare}) as different_{bare.strip('`')}"
 
-    def _levels(self) -> str:
+    def _levels(self) -> tuple[str, str]:
         if all(at % _DAY == 0 for at in self.time.instants):
-            return "day ... year"
-        return "min ... year" if all(at % _MINUTE == 0 for at in self.time.instants) else "sec ... year"
+            return "day", "year"
+        return "min" if all(at % _MINUTE == 0 for at in self.time.instants) else "sec", "year"
 
     def conf(self, into: Path) -> Iterator[str]:
-        yield f'app = "{self.name.lower()}.siddhi"'
+        yield f'app = "{self.file}"'
         yield f'checkpoint = "{self.name.lower()}-state"'
         if self.zone:
             yield f"zone = {_toml(self.zone)}"

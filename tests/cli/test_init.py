@@ -120,6 +120,20 @@ def test_what_init_writes_runs_as_it_is(spark: SparkSession, tmp_path: Path, dat
     assert first == [{"n": sum(at.date() == START.date() for at in TIMES)}]
 
 
+@pytest.mark.parametrize("data", ["seconds", "german", "american", "odd names", "parquet"])
+def test_an_app_in_sql_says_the_same(tmp_path: Path, data: str) -> None:
+    made = DATA[data][0](tmp_path)
+    for words in ((), ("--sql",)):
+        done = invoked("init", str(made), "--into", str(tmp_path / ("sql" if words else "siddhi")), *words)
+        assert done.exit_code == 0, done.output
+    assert (tmp_path / "sql" / "data.sql").read_text().startswith("--")
+    ours, theirs = (load(tmp_path / form / "data.toml").program() for form in ("sql", "siddhi"))
+    assert ours.streams == theirs.streams and ours.derivations == theirs.derivations
+    one, other = ours.aggregations["DataAgg"], theirs.aggregations["DataAgg"]
+    assert (one.keys, one.values, one.outputs, one.levels) == (other.keys, other.values, other.outputs, other.levels)
+    assert (one.time, one.policy, one.zone) == (other.time, other.policy, other.zone)
+
+
 def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text(
         "date,place,code,amount,who\n"
