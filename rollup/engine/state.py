@@ -6,8 +6,8 @@
 
 A node gives its state as plain values (numbers, texts, lists, dicts, tuples, decimals, sorted lists) in which `Row`
 objects may stand anywhere; here they become numbers, so that a row held by three windows is one row again afterwards.
-A row without an identity (number 0: a value made of others, as by `new {…}`) is written where it stands, and so is an event
-as one of a schema that its own inherits: it has the event's number and other values.
+A row without an identity (number 0: a value made of others, as by `new {…}`) is written where it stands. So is an event
+as one of an inherited schema, which has the event's number and other values.
 """
 
 from __future__ import annotations

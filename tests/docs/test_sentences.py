@@ -14,13 +14,7 @@ from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-_NOT_YET = {"engine"}
-SOURCES = sorted(
-    path
-    for folder in ("rollup", "jobs")
-    for path in (ROOT / folder).rglob("*.py")
-    if not _NOT_YET & set(path.relative_to(ROOT).parts)
-)
+SOURCES = sorted(path for folder in ("rollup", "jobs") for path in (ROOT / folder).rglob("*.py"))
 LONGEST = 40
 WORDS = {
     "adopt(s|ed|ing)?": "convert the state",

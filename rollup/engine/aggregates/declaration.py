@@ -1,15 +1,20 @@
 """What an aggregate function is: its state, how a value enters, leaves and merges, its result, and what a table keeps.
 
 The lines are Python over the names of the slots (`{n}`, `{total}` …) and the value `{x}` (with further arguments `{y}`,
-`{z}`), so that the row executor and the compiled columnar cores are generated from the same declaration, and no column
-name is in it. A slot's `start` is a Python expression. Nulls do not enter where `skips` is true. `leave` None: values
-never leave (the *ever* functions); a window then refuses the aggregate, or keeps it growing where the language says so.
-`merge` adds another state, whose slots are `{o_n}` …; it is a commutative monoid (tests/engine/test_aggregate_laws.py).
-`at`: the value is the second argument of the row that stands at that place among those that are in, from the first on or, below
-0, from the last; the first argument says which row it is. `foremost`: the value is the third argument, a row, of the row that stands
-first by the values that the second argument, a call, is made of; by each downwards where `foremost` says so. Null is below all,
-and of equal rows the one that came first stands before. `listed`: the value is the list of the second argument's values of all that
-are in, as they came, null of none; where it is `foremost`, too, that of all rows in their order. `beyond` says of the slots whether `value` is null because 64 bits do not hold it; None: it never is.
+`{z}`). So the row executor and the compiled columnar cores are generated from the same declaration, and no column
+name is in it. A slot's `start` is a Python expression.
+
+* `skips`: nulls do not enter.
+* `leave`: how a value leaves. None: values never leave (the *ever* functions). A window then refuses the aggregate, or
+  keeps it growing where the language says so.
+* `merge` adds another state, whose slots are `{o_n}` …. It is a commutative monoid (tests/engine/test_aggregate_laws.py).
+* `at`: the value is the second argument of the row at that place among the rows of the window. The place counts from the
+  first row, or, below 0, from the last. The first argument identifies the row.
+* `foremost`: the value is the third argument, a row, of the first row in order. The order is that of the values in the
+  second argument, a call, and downwards where `foremost` says so. Null is below all, and equal rows keep their arrival.
+* `listed`: the value is the list of the second argument's values in order of arrival, null when there are none. With
+  `foremost` it is the list of all rows in their order.
+* `beyond`: an expression of the slots, true when `value` is null because 64 bits do not hold it. None: it never is.
 
 `kept` is the same function where rows of tables are merged, as SQL trees: a rollup keeps its partials. A test holds
 both forms equal (tests/aggregation/test_kept_laws.py).

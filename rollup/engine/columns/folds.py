@@ -1,9 +1,9 @@
 """Aggregate functions over cells of columns: the declarations of `rollup.engine.aggregates`, a batch at a time.
 
-A fold keeps a few columns, one value a cell. `fold` takes those of the cells that were open, followed by the rows of the
-batch, and gives them for the cells of both; doubles are added in the order of arrival, so a sum is bit for bit the one
-of an engine that takes one row at a time, however the rows were cut into batches. `FOLDS` says which aggregates have one; of the
-others that take one argument the values are kept.
+A fold keeps a few columns, one value a cell. `fold` takes those of the open cells, followed by the rows of the
+batch, and returns them for the cells of both. Doubles are added in the order of arrival. So a sum is bit for bit the one
+of an engine that takes one row at a time, however the rows were cut into batches. `FOLDS` has the aggregates with a fold.
+Of other aggregates with one argument the values are kept.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Sub-queries that say what fields of their rows equal, over a store or a window that finds rows by these: functions generated
-for that very store, so that an event costs a look for its key and what it finds there.
+"""Sub-queries by equal fields, over a store or a window that finds rows by these fields.
+
+Their functions are generated for each store, so an event costs one look-up of its key and the rows found there.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The join of windows, named ones among them, or of a unidirectional stream with windows, inner or, of two, outer: each window's rows by what they
-have in common with those of others, kept up to date by what comes and leaves, so that a change costs what it brings and not what
-is held. Partners stand in the order in which they came, whatever order a window has of its own.
+"""The join of windows, or of a unidirectional stream with windows; two inputs may be joined outer.
+
+Each window, named ones included, has its rows by what they have in common with those of others. Insert and remove rows
+keep this current, so a change costs what it brings and not what is held. Partners stand in the order in which they came,
+whatever order a window has of its own.
 """
 
 from __future__ import annotations

@@ -49,9 +49,10 @@ class Placed(NamedTuple):
 
 @dataclass
 class Registered:
-    """A query at work, how it begins, who listens, and the core that it may change to or the reason against.
+    """A query at work: how it begins, its listener, and the core that it may change to or the reason against.
 
-    The events that it has had are stream, values, instant; None where it does not change, or not all are known."""
+    `heard` has its events: stream, values, instant. None where the query does not change, or not all events are known.
+    """
 
     query: RunningQuery | ColumnQuery
     begin: Begin

@@ -1,9 +1,8 @@
-"""A filter with a projection that asks sub-queries: aggregates over windows of their own, of the same stream or another, or
-the rows of such a window that have a key.
+"""A filter with a projection that reads sub-queries: aggregates over windows of their own, or the rows of a key in one.
 
-An event sees what the windows hold when it comes, itself among it. Sub-queries with aggregates are cores of their own, whose
-rows are their answers one after the other, or changes of groups, of which a comparison with all or any of them is made; an
-event's answer is the last one that came by then.
+The windows are of the same stream or another. An event sees what the windows hold when it comes, itself included.
+Sub-queries with aggregates are cores of their own. Their rows are their answers one after the other, or changes of
+groups, which are compared by `all` or `any`. An event's answer is the last one that came by then.
 
 State: that of each sub-query by its number; with aggregates it has a table `answer`, the last one.
 """

@@ -92,11 +92,15 @@ class Batch:
 class Output:
     """Rows in order: their instants, the batch's event that brought each (or TIMER), their columns.
 
-    Rows with one instant and one event are one delivery. `statement` says, of a family, which of its statements a row
-    is for; `sign` that a row comes (1) or leaves (-1), those that leave last in a delivery; None: all come. `ticks`: the
-    instants and events of all deliveries, be they of no rows; None: rows make them. `part`: the partition of each row; the
-    rows of several are as many deliveries; `begins`: the events with which partitions began; `early`: rows of partitions that
-    begin or end then, of which is told before others are told of the event. `ticks` then say which partition and that as well.
+    Rows with one instant and one event are one delivery.
+
+    * `statement`: which statement of a family a row is for.
+    * `sign`: a row is an insert (1) or a remove row (-1), remove rows last in a delivery. None: all are insert rows.
+    * `ticks`: the instants and events of all deliveries, also of those without rows. None: rows make them.
+    * `part`: the partition of each row. The rows of several partitions are as many deliveries.
+    * `begins`: the events with which partitions began.
+    * `early`: rows of partitions that begin or end with the event, emitted before those of others. `ticks` then have the
+      partition and this as well.
     """
 
     at: Ints

@@ -1,5 +1,7 @@
-"""A sub-query that compares its rows with the row outside, adds up those of a key, or shows something of both: an event looks at
-each row of its key that the window holds when it comes, as the row executor does, so that sums of doubles are its very sums.
+"""A sub-query that compares its rows with the outer row, adds up those of a key, or gives an expression of both.
+
+An event reads each row of its key that the window holds when it comes, as the row executor does. So sums of doubles are
+equal to the last bit.
 
 State: as that of a sub-query that asks for a key.
 """

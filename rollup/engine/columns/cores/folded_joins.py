@@ -63,8 +63,10 @@ class Whole(Taken):
 
 @dataclass(frozen=True, kw_only=True)
 class FoldedJoin(Queued):
-    """A row a group, one in all, or (as all rows of this may be) one a pair, of the pairs that fulfil `chosen`; `apart`: of what
-    a change brings alone, as nothing is kept of pairs that one input brings about. `plan`: the statement over the pairs.
+    """Aggregates over the pairs that fulfil `chosen`: a row for each group, for all, or for each pair.
+
+    `apart`: the aggregates are of one change alone, as pairs that one input causes are not kept. `plan`: the statement
+    over the pairs.
     """
 
     join: Join

@@ -1,9 +1,14 @@
 """The loop of aggregates over a window: an arrival enters its group, and what the window lets out leaves its own.
 
-The window says who leaves: nobody; the oldest, when there are more than `size`; what is older than `span`; the oldest with
-the arrival's mark, when more than `size` have it (marks are below the number of rows and groups); of more than `size` the
-one that sorts last by its mark (`late`: of equal ones the newest). The text of a loop holds what its window does and
-nothing else, since that is compiled sooner and runs quicker.
+The window says which rows leave:
+
+* none;
+* the oldest, when there are more than `size`;
+* those older than `span`;
+* the oldest with the arrival's mark, when more than `size` rows have it (marks are below the number of rows and groups);
+* of more than `size` the one that sorts last by its mark (`late`: of equal ones the newest).
+
+The text of a loop holds what its window does and nothing else, since that compiles sooner and runs faster.
 """
 
 from __future__ import annotations
@@ -104,9 +109,14 @@ if held > size:
 
 @dataclass(frozen=True)
 class Shape:
-    """What a loop does beside its calls: the window; `keyed`: there are groups, which are forgotten when they empty;
-    `by_group`: each touched group is a row; `both`: with what it was before, as a row that leaves; `paced`: of an interval
-    between outputs only the latest row of a group is wanted; first, in the first one, rows of the groups `units`.
+    """What a loop does beside its calls.
+
+    * `window`: the kind of the window.
+    * `keyed`: there are groups, which are removed when they are empty.
+    * `by_group`: each touched group is a row.
+    * `both`: its value before is a remove row.
+    * `paced`: between two outputs only the latest row of a group is needed. The first interval begins with rows of the
+      groups `units`.
     """
 
     window: int

@@ -201,10 +201,11 @@ def _compact(column: pa.Array) -> pa.Array:
 def matching(
     pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] = (), itself: Collection[int] = ()
 ) -> tuple[Ints, Ints, int]:
-    """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below; `pairs`:
-    the values of each key, for the rows of the one side and for those of the other. Null equals nothing and is -1, other than
-    in the keys at the places `nulls`, where it equals null. Both zeros are equal; what is no number equals nothing, or, in the
-    keys at the places `itself`, that.
+    """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below.
+
+    `pairs` has the values of each key, for the rows of one side and for those of the other. Null equals nothing and is
+    -1. In the keys at the places `nulls` it equals null. Both zeros are equal. NaN equals nothing, and in the keys at the
+    places `itself` it equals NaN.
 
     >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
     >>> one, other, below = matching([numbers, texts])

@@ -1,8 +1,8 @@
 """A link of a pattern of events that follow one another: what a partial match waits for next, and the loop that finds it.
 
-A partial match waits for the first later event that has its keys (without any, for any event), passes the link's own conditions,
-and those that compare it with what has come, until its time is over; all that an event matches come the oldest first. The
-loop keeps a list of those that wait for each key.
+A partial match waits for the first later event that has its keys (without keys, for any event). The event must pass the
+link's own conditions and those that compare it with earlier events, before the time of the match is over. Of the partial
+matches of one event the oldest comes first. The loop keeps a list of partial matches for each key.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ def core(until, begun, came, ends, matched, {given}one, other):
             row += 1
     return n
 """
-"""The same of rows without a key, one of whose values is compared by order: of each 256 of them the value is known that is met
-first, so that an event looks only at those among which it meets one.
+"""The loop over rows without a key, one of whose values is compared by order.
+
+For each 256 rows it has the value that an event meets first, so an event reads only those blocks in which it meets one.
 """
 
 

@@ -116,9 +116,12 @@ class _Room:
 
 @dataclass(frozen=True)
 class Course:
-    """What becomes of the partitions in a batch. `known`: those that lived before and those that begin, in that order; `came`:
-    the event with which each began, or TIMER, or less of one that lived before; `event`, `part`: which event is in which partition, as they are told of it;
-    `over`: the partitions that end, in that order, `until` when and `by` which event (or TIMER).
+    """The lifecycle of the partitions in a batch.
+
+    * `known`: the partitions of before and those that begin, in that order.
+    * `came`: the event with which each began, or TIMER, or less for a partition of before.
+    * `event`, `part`: which event is in which partition, in the order in which partitions get it.
+    * `over`: the partitions that end, in that order, `until` when and `by` which event (or TIMER).
     """
 
     known: pa.Table
@@ -148,10 +151,11 @@ class Course:
 class Lives:
     """A context of one level whose partitions begin and end.
 
-    `start`: the events that begin one (None: one lives always, the next begins when it ends); `end`: the events that end
-    those of their `key`, where they do so `by_key`, or all; `span`: after how long the clock ends one, 0 where it does not.
-    `overlap`: whether several live at once; `distinct`: by which fields (those of the key) one alone. `tag`: the name of the
-    event with which one begins, whose fields are kept then.
+    * `start`: the events that begin a partition. None: there is always one, and the next begins when it ends.
+    * `end`: the events that end partitions, those of their `key` where `by_key`, else all.
+    * `span`: after how long the clock ends a partition, 0 where it does not.
+    * `overlap`: several partitions may exist at once; `distinct`: by these fields (of the key) only one.
+    * `tag`: the name of the event with which a partition begins, whose fields are then kept.
     """
 
     context: str

@@ -1,8 +1,10 @@
-"""Statements over a window that lets rows out in any order: a loop of the window says which rows come and leave with each
-change, and one that all windows share makes the rows of the statement.
+"""Statements over a window whose rows leave in any order.
 
-State: as of a window that lets rows out in order; of a union of windows also `parts`, which of them have each row; where a
-change of a key comes by the order in which the keys did, `keys`; where rows stay until a time of their own, `leaves`.
+A loop of the window says which rows come and leave with each change. Another loop, the same for all windows, makes the
+rows of the statement.
+
+State: as of a window whose rows leave in order. A union of windows also has `parts`, which windows have each row. Where
+changes of keys come in the order of the keys, there is `keys`. Where rows stay until a time of their own, `leaves`.
 """
 
 from __future__ import annotations

@@ -116,9 +116,10 @@ class Pace:
 
 @dataclass(frozen=True)
 class Moves:
-    """The changes of an input that made some rows, in order: the instant of each, the place among those taken of the event
-    that it is, or TIMER; how many rows come with it, and leave; and the change that made each row. `listed`,
-    `standing`: as of the window's changes.
+    """The changes of an input that made some rows, in order.
+
+    Each has its instant, the place of its event among those taken, or TIMER, and how many rows come with it and leave.
+    `of_rows` is the change that made each row. `listed`, `standing`: as of the window's changes.
     """
 
     at: Ints
@@ -132,11 +133,15 @@ class Moves:
 
 @dataclass(frozen=True)
 class Made:
-    """Rows of a step that are not projected yet: their instants, the place among those taken of the event that brought each,
-    or TIMER (None: each event one), what the projection sees. `sign`: as in `Output`; `group`: the number of a row's
-    group; `gone`: the instants at which the clock let rows out of the window, in order; `codes`: the groups of the events
-    taken, behind those of the rows held where there are `moves`. `interval`: after how many outputs each row comes, where only the latest of a group in one is there; then
-    nothing is known of its instant and event.
+    """Rows of a step that are not projected yet.
+
+    * `at`, `event`: their instants, and the place of their event among those taken, or TIMER. None: each event has one row.
+    * `sign`: as in `Output`.
+    * `group`: the number of a row's group.
+    * `gone`: the instants at which the clock removed rows from the window, in order.
+    * `codes`: the groups of the events taken, behind those of the rows held where there are `moves`.
+    * `interval`: after how many outputs each row comes, where an output has only the latest row of a group. Such a row has
+      no instant and no event.
     """
 
     taken: Taken

@@ -56,8 +56,11 @@ def core(places, count, before, found):
 
 @dataclass(frozen=True)
 class Recalled:
-    """What is read: of the event `offset` before, of any arrival (`earlier`) or of the rows of the window (`row`); of the
-    one `offset` behind the oldest of these (`tail`); their number (`count`); or of all of them, newest first (`window`).
+    """What is read of earlier events.
+
+    * `earlier`: of the event `offset` arrivals before.
+    * `row`: of the row `offset` before in the window; `tail`: of the row `offset` behind the oldest.
+    * `count`: the number of rows in the window; `window`: of all rows, newest first.
     """
 
     value: Field
@@ -79,8 +82,10 @@ class Recalled:
 
 @dataclass(frozen=True)
 class Standing:
-    """Where the rows of a window stand with each arrival, behind the `held` rows that it had before: how many it has then, the
-    oldest of them, and of all rows (where it is one by key) the one of the same key before; which of all stay.
+    """Where the rows of a window stand with each arrival, behind the `held` rows that it had before.
+
+    `count` and `oldest`: the number of rows then, and the oldest. `before`: for all rows of a window by key, the row of
+    the same key before. `stays`: which of all rows stay.
     """
 
     held: int

@@ -1,8 +1,9 @@
-"""Statements that read earlier events with each of theirs, `prior(n, x)` and `prev(n, x)`, or how many a window holds and
-the oldest of them: what they read so are further fields of an event, made when it comes, and a core that knows of nothing
-else reads those.
+"""Statements that read earlier events with each event: `prior(n, x)`, `prev(n, x)`, the number of rows and the oldest.
 
-State: that of this core; `earlier`, what is read of the last events that passed, and when they came. Where the rows of a window matter only to such look-ups and to one who looks at them, also `content`, these rows: arrival, fields, earlier ones.
+What they read become further fields of an event, made when it comes. The core below reads these like any other field.
+
+State: that of the core below; `earlier`, what is read of the last events that passed, and when they came. `content`, the
+rows of the window (arrival, fields, earlier values), where only such look-ups and readers of the content need them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Alerts over windows of time of several streams: which identities are present in which windows, and what follows.
 
-State: for each window `rows0 rows1 …` (instant, time, identity, the columns that an alert shows), those that are in before
-those that wait; `known`: each identity that some window holds, for each pattern a bit whether it is armed, tainted, has
-fired, and for each window the place of its row. The meaning is that of `rows/cycles/correlation.py`.
+State: for each window `rows0 rows1 …` (instant, time, identity, the columns of an alert), those that are in before
+those that wait. `known`: each identity that some window holds. It has bits for each pattern (armed, tainted, fired) and
+the place of its row in each window. The meaning is that of `rows/cycles/correlation.py`.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ def against_refusing(core: Core | str) -> str | None:
 
 
 def roomy(core: Core, state: State, batch: Batch) -> bool:
-    """Whether a batch can be taken as a whole: none of its events can be refused, be it that it is too many for what may wait or
-    lacks a time that its window needs; nor does it take too much memory.
+    """Whether a batch can be taken as a whole, without too much memory and with no event that may be refused.
+
+    An event is refused when there are too many partial matches, or when it lacks a time that its window needs.
     """
     if isinstance(core, Matched):
         return core.roomy(state, batch)

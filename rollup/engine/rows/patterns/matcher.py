@@ -138,10 +138,12 @@ class Matcher:
         self._instant = None
 
     def receive(self, inputs: Sequence[int], row: Row, at: int | None = None) -> None:
-        """An event, its time where that is not the engine's, and the states it concerns: those that end a repeat first,
-        those that add to a count last, since an event that may belong to a count or to what follows it belongs to what
-        follows; else, where the text does not say, those that say which events they want before those that take any, and
-        the oldest first."""
+        """Take an event, its time where that is not the engine's, and the states that it concerns.
+
+        States that end a repeat come first, and those that add to a count last: an event that fits a count and the step
+        behind it belongs to that step. Among the others, states with conditions come before those that take any event,
+        and the oldest first.
+        """
         self._row_time = at
         try:
             if len(inputs) > 1:

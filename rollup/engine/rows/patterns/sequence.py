@@ -1,9 +1,9 @@
 """Sequences: patterns whose events follow one another with nothing between, over the streams that they read.
 
-An event either extends a try or ends it; it goes to the step after, when the present one has enough and the next takes
-it, else to the present one. Two exceptions: a try that has one side of an `and` waits for the other, whatever comes
-between; and a step that is a silence is over when its time has passed without any event that a step may take or that
-must not come.
+An event either extends a partial match or ends it. It goes to the next step, when the present step has enough and the
+next takes it, else to the present step. There are two exceptions. A match that has one side of an `and` waits for the
+other, whatever comes between. A step that is a silence is over when its time has passed without any event that a step may
+take or that must not come.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Joins: which combinations of rows a change of the inputs makes and unmakes.
 
-The combinations of a row are those of the whole join in which it stands, so an outer join gives null-extended rows only
-when the row itself comes or leaves: what was delivered null-extended is not taken back when a partner arrives.
+The combinations of a row are those of the whole join in which it stands. So an outer join gives null-extended rows only
+when the row itself comes or leaves. A null-extended row that was emitted is not removed when a partner arrives.
 """
 
 from __future__ import annotations

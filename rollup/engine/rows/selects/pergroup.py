@@ -18,8 +18,8 @@ from rollup.engine.rows.selects.selecting import AtOnce, Change, Changes, Made, 
 class Grouping:
     """The dimensions of a grouped statement and the sets of them that make levels, finest first.
 
-    The slots of a row are the values of all dimensions (null where its set has not the dimension), then the calls of
-    its level, then the values of the levels with a grouping of their own, then which set it is.
+    The slots of a row begin with the values of all dimensions, null where its set has not the dimension. Then come the
+    calls of its level, the values of the levels with their own grouping, and the number of its set.
     """
 
     dimensions: tuple[Expr, ...]
