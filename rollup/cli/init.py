@@ -298,10 +298,8 @@ def _about_time(seen: Seen) -> Iterator[str]:
         yield "No column says when an event was."
         return
     first, last = time.ends
-    zoned = "with offsets" if time.offsets else "" if time.unit or not time.texts else "without offsets"
-    yield (
-        f"Time: {_shown(time.column)}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S} UTC {zoned}".rstrip() + "."
-    )
+    zoned = " UTC with offsets" if time.offsets else " UTC" if time.unit or not time.texts else ", without offsets"
+    yield (f"Time: {_shown(time.column)}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S}{zoned}.")
     if time.doubtful:
         yield f"{time.doubtful}: the first was taken."
     yield f"Disorder: at most {time.disorder / 1000:,.3f} seconds." if time.disorder else "Events come in order."
