@@ -1,7 +1,8 @@
 """Random small jobs give what a recomputation of the same records from scratch gives, in plain Python that has nothing of ours.
 
 A job has a source of a kind, times as numbers or ISO texts, perhaps a declared zone, a policy for late events, records that
-are none, a statement beside its aggregation, and is started several times with files that have come meanwhile.
+are none, a statement beside its aggregation, and is started several times with files that have come meanwhile. Files are made
+in any order, several of them in one second, and a batch takes some of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from tests.job.jobs import Job, answers
 from tests.job.model_spark import ModelSpark
@@ -39,6 +41,12 @@ class Shape:
     zone: str | None
     policy: str
     buffer: int
+    most: int
+    """Files of a batch."""
+    alike: int
+    """So many files of a run have one modification time."""
+    epl: bool
+    """The language of the statement."""
     runs: tuple[tuple[tuple[tuple[str, Any, Any], ...], ...], ...]
     """By run and file, records: a key, a value, a time as it stands in the source."""
 
@@ -46,7 +54,7 @@ class Shape:
 def shape(seed: int) -> Shape:
     """A job of a number."""
     random = Random(seed)
-    kind, zone = random.choice(["json", "csv", "parquet"]), random.choice(ZONES)
+    kind, zone = random.choice(["json", "csv", "parquet", "delta"]), random.choice(ZONES)
     text = zone is not None and random.random() < 0.5
     start = int(datetime.fromisoformat(random.choice(STARTS)).timestamp() * 1000)
     now, spread = start, random.choice([500, 5 * SECOND, 40 * MINUTE, 9 * HOUR])
@@ -56,7 +64,7 @@ def shape(seed: int) -> Shape:
         now += random.randrange(0, spread)
         at = now - (random.randrange(0, 3 * spread) if random.random() < 0.2 else 0)
         value: Any = random.choice([random.randrange(-5, 20), random.randrange(-5, 20), None])
-        if kind != "parquet" and random.random() < 0.05:
+        if kind in ("json", "csv") and random.random() < 0.05:
             value = random.choice([7.5, "x", "1,5"])
         if kind == "json" and random.random() < 0.1 and isinstance(value, int):
             value = random.choice([str(value), float(value)])
@@ -73,7 +81,8 @@ def shape(seed: int) -> Shape:
         for _ in range(random.randrange(1, 4))
     )
     policy = random.choice(["correct", "merge", "drop"])
-    return Shape(kind, text, zone, policy, random.choice([0, 0, 2]), runs)
+    order = random.randrange(1, 4), random.randrange(1, 4), random.random() < 0.5
+    return Shape(kind, text, zone, policy, random.choice([0, 0, 2]), *order, runs)
 
 
 # what is right
@@ -156,7 +165,11 @@ def app(job: Shape) -> str:
         f"@BufferSize('{job.buffer}') {policies[job.policy]}\n"
         "define aggregation A from S select k, sum(v) as s, count() as n, min(v) as low group by k aggregate by ts every sec ... month;\n"
         "@sink(type='file', path='told') define stream Told (k string, s long);\n"
-        "from S[v > 3]#window.length(3) select k, sum(v) as s insert into Told;\n"
+        + (
+            "@lang('epl') { insert into Told select k, sum(v) as s from S(v > 3)#length(3); }\n"
+            if job.epl
+            else "from S[v > 3]#window.length(3) select k, sum(v) as s insert into Told;\n"
+        )
     )
 
 
@@ -169,21 +182,29 @@ def write(file: Path, job: Shape, records: tuple[tuple[str, Any, Any], ...]) -> 
             csv.writer(opened).writerows([("k", "v", "ts"), *(row.values() for row in rows)])
     else:
         kinds = pa.schema([("k", pa.string()), ("v", pa.int32()), ("ts", pa.string() if job.text else pa.int64())])
-        pq.write_table(pa.Table.from_pylist(rows, schema=kinds), file)
+        table = pa.Table.from_pylist(rows, schema=kinds)
+        if job.kind == "delta":
+            write_deltalake(str(file.parent), table, mode="append")
+        else:
+            pq.write_table(table, file)
 
 
 def check(seed: int, folder: Path) -> None:
     """Run a job and compare."""
     job = shape(seed)
     (folder / "in").mkdir(parents=True)
-    made = Job(folder, {"kind": job.kind, "path": "in"}, app=app(job), streams=("S",), top=f'zone = "{job.zone}"' if job.zone else "")  # fmt: skip
-    number, events = 0, list[Any]()
-    for run in job.runs:
-        for records in run:
-            file = folder / "in" / f"{number:03}.{job.kind}"
+    source = {"kind": job.kind, "path": "in", "max_files_per_batch": job.most}
+    made = Job(folder, source, app=app(job), streams=("S",), top=f'zone = "{job.zone}"' if job.zone else "")
+    number = 0
+    for second, run in enumerate(job.runs):
+        files = [(number + at, 1_700_000_000 + 10 * second + at // job.alike, each) for at, each in enumerate(run)]
+        number += len(run)
+        for at, modified, records in files if job.kind == "delta" else Random(seed).sample(files, len(files)):
+            file = folder / "in" / f"{at:03}.{job.kind}"
             write(file, job, records)
-            os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
-            number += 1
+            if job.kind == "delta":  # as a copy of the table may have them
+                file = folder / "in" / "_delta_log" / f"{at:020}.json"
+            os.utime(file, (1_700_000_000, 1_700_000_100 - at if job.kind == "delta" else modified))
         made.run(ModelSpark())  # type: ignore[arg-type]
     for level in LEVELS:
         found = answers(made.conf, "AGG_TIMESTAMP, k, s, n, low", level, "A")
