@@ -58,7 +58,7 @@ class Cascade:
         clocks[root] = admitted.clock
         for level in self.aggregation.levels:
             if level is not root:
-                clocks[level] = _later(clocks[level], arriving, admitted.now) if given is None else given[level]
+                clocks[level] = later(clocks[level], arriving, admitted.now) if given is None else given[level]
             if not arriving and clocks[level] == state.clocks[level]:
                 if given is None:
                     break
@@ -217,6 +217,7 @@ def _lost(aggregation: Aggregation, wide: pa.Table, narrow: pa.Table) -> int:
     return sum(narrow[name].null_count - wide[name].null_count for name in aggregation.exact)
 
 
-def _later(clock: int | None, arriving: list[pa.Table], now: int | None) -> int | None:
+def later(clock: int | None, arriving: list[pa.Table], now: int | None = None) -> int | None:
+    """The clock of a level behind rows that arrive there."""
     starts = [pc.max(table[TIMESTAMP]).as_py() for table in arriving if table.num_rows]
     return max([*starts, *(known for known in (clock, now) if known is not None)], default=None)

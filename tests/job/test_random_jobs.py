@@ -220,6 +220,7 @@ def test_a_random_job_is_its_recomputation(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("begin", range(1_000, 1_500, 50))
 def test_many_random_jobs_are(begin: int, tmp_path: Path) -> None:
     for seed in range(begin, begin + 50):

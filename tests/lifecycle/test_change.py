@@ -4,16 +4,23 @@ because the question is what happens to rows that are there."""
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rollup.core.calendar import Duration
+from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.lifecycle.change import compare, declaration, notes
 from rollup.lifecycle.replay.compare import readable
 from rollup.program import compile_app
+from rollup.stores.registry import open_store
+from tests.job.jobs import Job, answers
+from tests.job.model_spark import ModelSpark
 from tests.lifecycle.conftest import EVERY_STORE, ON_POSTGRES, NewStore, execute, stored, trades
 from tests.lifecycle.filejob import APP, MIDNIGHT, FileJob, Place
 
@@ -373,3 +380,40 @@ def test_tables_of_texts_that_were_written_before_a_declared_zone_cut_them_are_r
     old = {name: value for name, value in declared.items() if name != "cut"}
     assert "each row's own → Europe/Berlin" in compare(old, declared).refused[0]
     assert not compare({**{name: v for name, v in undeclared.items() if name != "cut"}}, undeclared)
+
+
+def test_new_keys_and_durations_beside_the_old_are_filled_by_replays_and_verified_as_they_are(
+    tmp_path: Path, rollup: Cli
+) -> None:
+    stream = "define stream S (k string, m string, v long, ts long);\n"
+    old = "define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec ... hour;\n"
+    new = "define aggregation B from S select k, m, sum(v) as s group by k, m aggregate by ts every sec ... year;\n"
+    january = 1_704_067_200_000
+    rows = [{"k": "ab"[n % 2], "m": "xyz"[n % 3], "v": n, "ts": january + n * 7 * 3_600_000} for n in range(230)]
+
+    def write(name: str, some: list[dict[str, Any]]) -> None:
+        (tmp_path / "in" / name).write_text("".join(json.dumps(row) + "\n" for row in some))
+
+    def right(rows: list[dict[str, Any]], width: int) -> list[tuple[Any, ...]]:
+        sums = Counter[tuple[str, str, int]]()
+        for row in rows:
+            sums[row["k"], row["m"], row["ts"] // width] += row["v"]
+        return sorted(((k, m, total) for (k, m, _), total in sums.items()), key=repr)
+
+    (tmp_path / "in").mkdir()
+    write("0.json", rows[:200])
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=stream + old, streams=("S",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    (tmp_path / "app.siddhi").write_text(stream + old + new)
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    for start, end in (("2024-01-01", "2024-02-01"), ("2024-02-01", "2024-03-01")):
+        assert rollup("replay", job.path, "--aggregation", "B", "--from", start, "--to", end)[0] == 0
+    assert answers(job.conf, "k, m, s", "days", "B") == right(rows[:200], 86_400_000)
+    assert rollup("verify", job.path, "--raw")[0] == 0
+    program = job.conf.program()
+    sizes = open_store(job.conf, program.aggregations["B"], ColumnEngine(threads=1)).snapshot().sizes()
+    assert all(sizes[level].rows for level in program.aggregations["B"].levels if level < Duration.YEARS)
+    write("1.json", rows[200:])
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert answers(job.conf, "k, m, s", "days", "B") == right(rows, 86_400_000)
+    assert rollup("verify", job.path, "--raw")[0] == 0

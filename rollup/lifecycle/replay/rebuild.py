@@ -14,7 +14,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from rollup.aggregation.cascade import Cascade, narrowed
+from rollup.aggregation.cascade import Cascade, later, narrowed
 from rollup.aggregation.state import State
 from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.columns import ColumnEngine
@@ -91,9 +91,18 @@ class Rebuilder(Pinned):
         """
         state = self.snapshot.loaded().state
         root, horizon = self.aggregation.root, closed_until(state, self.aggregation)
+        fresh = self.cascade.merge(self.engine, root, [within(rows.select(self.aggregation.state_schema.names), *span)])
+        clock = later(state.clocks[root], [fresh]) if state.resume is None else state.clocks[root]
+        if clock != state.clocks[root]:
+            # Of an aggregation that begins behind its stream a replay moves the clock: what was open closes before the range.
+            begin = _first(state.open[root], span[0])
+            fresh = self._join(
+                fresh, self._join(self.snapshot.rows(root, begin, span[0]), within(state.open[root], begin, span[0]))
+            )
+            fresh, span = self.cascade.merge(self.engine, root, [fresh]), (begin, span[1])
+            state = replace(state, clocks={**state.clocks, root: clock})
         spans = self.spans(span, rows)
         self._check_purged(spans)
-        fresh = self.cascade.merge(self.engine, root, [within(rows.select(self.aggregation.state_schema.names), *span)])
         still, closed = self._split(state, root, fresh, horizon)
         opened = {**state.open, root: self._join(outside(state.open[root], *span), still)}
         rewrites = {root: Rewrite(*span, narrowed(self.aggregation, closed))}
@@ -128,18 +137,21 @@ class Rebuilder(Pinned):
         spans: Mapping[Duration, Span],
         lowest: Duration,
     ) -> Rebuilt:
-        finer = lowest
+        finer, clocks, span = lowest, dict(state.clocks), spans[lowest]
         for level in self.aggregation.levels:
             if level <= lowest:
                 continue
-            span = spans[level]
+            span = (min(spans[level][0], _widened(span, level, self._zones(None))[0]), spans[level][1])
+            clocks[level] = later(clocks[level], [rewrites[finer].rows] if finer in rewrites else [])
+            if clocks[level] != state.clocks[level]:
+                span = (_first(state.open[level], span[0]), span[1])
             parts = self._children(finer, level, span, rewrites.get(finer))
             whole = within(self.cascade.merge(self.engine, level, parts), *span)
-            still, closed = self.cascade.split(self.engine, level, whole, state.clocks[level])
+            still, closed = self.cascade.split(self.engine, level, whole, clocks[level])
             opened[level] = self._join(outside(state.open[level], *span), still)
             rewrites[level] = Rewrite(*span, narrowed(self.aggregation, closed))
             finer = level
-        return Rebuilt(rewrites, replace(state, open=opened))
+        return Rebuilt(rewrites, replace(state, open=opened, clocks=clocks))
 
     def _children(self, finer: Duration, level: Duration, span: Span, rewrite: Rewrite | None) -> list[pa.Table]:
         """All stored rows of `finer`, after its rewrite, of the buckets of `level` that start in the range."""
@@ -196,6 +208,11 @@ def closed_until(state: State, aggregation: Aggregation) -> int | None:
     """Up to when events have been taken: the end of the clock's bucket, or what a rebuild says; None before any."""
     clock = state.clocks[aggregation.root]
     return state.resume if clock is None else bucket_end(clock, aggregation.root, aggregation.zone)
+
+
+def _first(rows: pa.Table, otherwise: int) -> int:
+    """The start of the first bucket of rows, or another time that is before it."""
+    return min(otherwise, pc.min(rows[TIMESTAMP]).as_py()) if rows.num_rows else otherwise
 
 
 def within(rows: pa.Table, start: int, end: int) -> pa.Table:
