@@ -6,7 +6,8 @@ A paragraph, a heading, a list item and a table cell each end a sentence. A piec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SOURCES = sorted(path for folder in ("rollup", "jobs") for path in (ROOT / folder).rglob("*.py"))
-LONGEST = 40
+LONGEST, AVERAGE = 40, 20
 WORDS = {
     "adopt(s|ed|ing)?": "convert the state",
     "be it that": "when",
@@ -58,18 +59,35 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
                 yield line + at, sentence
 
 
-def long(path: Path, found: Iterator[tuple[int, str]]) -> list[str]:
+@cache
+def of(page: Path) -> list[tuple[int, str]]:
+    """The sentences of a page."""
+    return list(sentences(page.read_text()))
+
+
+def words(sentence: str) -> int:
+    """The number of words of a sentence."""
+    return len(re.findall(r"\w[\w.,'’-]*", sentence))
+
+
+def long(path: Path, found: Iterable[tuple[int, str]]) -> list[str]:
     """Where a sentence is too long, with its first words."""
     return [
-        f"{path.relative_to(ROOT)}:{line}: {words} words: {sentence[:80]}"
+        f"{path.relative_to(ROOT)}:{line}: {words(sentence)} words: {sentence[:80]}"
         for line, sentence in found
-        if (words := len(re.findall(r"\w[\w.,'’-]*", sentence))) > LONGEST
+        if words(sentence) > LONGEST
     ]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_sentence_of_a_page_is_long(page: Path) -> None:
-    assert long(page, sentences(page.read_text())) == []
+    assert long(page, of(page)) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_few_words_a_sentence(page: Path) -> None:
+    lengths = [words(sentence) for _, sentence in of(page) if sentence.endswith((".", "!", "?"))]
+    assert sum(lengths) <= AVERAGE * len(lengths)
 
 
 def test_no_sentence_of_a_docstring_is_long() -> None:
@@ -80,7 +98,7 @@ def test_no_sentence_of_a_docstring_is_long() -> None:
 def test_a_page_has_the_words_of_the_field(page: Path) -> None:
     found = [
         f"line {line}: {word[0]!r}, write {better!r}: {sentence[:80]}"
-        for line, sentence in sentences(page.read_text())
+        for line, sentence in of(page)
         for ours, better in WORDS.items()
         if (word := re.search(rf"\b({ours})\b", sentence, re.IGNORECASE))
     ]
