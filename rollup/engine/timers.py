@@ -61,8 +61,8 @@ class Timers:
     >>> timers, alarm = Timers(), Alarm()
     >>> timers.ask(alarm, Phase.OUTPUT, 500)
     >>> timers.ask(alarm, Phase.WINDOW, 1500)
-    >>> timers.next, [(phase.name, due) for _, phase, due in timers.take(2000)], timers.next
-    (500, [('OUTPUT', 500), ('WINDOW', 1500)], None)
+    >>> timers.next, [phase.name for _, phase in timers.take(2000)], timers.next
+    (500, ['OUTPUT', 'WINDOW'], None)
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Timers:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def take(self, now: int) -> Iterator[tuple[Timed, Phase, int]]:
+    def take(self, now: int) -> Iterator[tuple[Timed, Phase]]:
         """Everything that is due by `now`, in order; what is asked for meanwhile waits for the next call."""
         due = list[_Entry]()
         heap = self._heap
@@ -109,10 +109,10 @@ class Timers:
             if self._holds(entry):
                 due.append(entry)
                 del self._asked[entry[1]][entry[3]]
-        for at, phase, _, key in due:
+        for _, phase, _, key in due:
             target = self._targets.get(key)
             if target is not None:
-                yield target, _PHASES[phase], at
+                yield target, _PHASES[phase]
 
     def fire_in_turn(self, now: int, fire: Callable[[Timed, Phase], None]) -> None:
         """Everything that is due by `now`, statement after statement in their order, each until nothing of it is due any

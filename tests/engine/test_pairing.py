@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
 from rollup.engine.row import Row
-from rollup.engine.rows import component, laziness, lazy, select
+from rollup.engine.rows import select
 from rollup.engine.rows.patterns import matcher
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.selects import grouping, pergroup, selecting
@@ -128,7 +128,7 @@ WAYS = [
     "select irstream count(*) as n from A output last every 3 events",
     "select k, sum(v) as s from A#length(2) group by k output snapshot every 3 msec",
 ]
-PUT_OFF = [
+OUTPUTS = [
     "select sum(v) as s, count(*) as n from A(k = 'x') output snapshot every 3 msec",
     "select sum(v) as s from A where v > 1 output last every 4 msec",
     "select min(v) as a, max(v) as b from A(v > 0) having count(*) > 1 output snapshot every 3 msec",
@@ -149,7 +149,7 @@ PUT_OFF = [
     "select rate(0.003, v > 1) as r from A(v < 3) where k = 'x' output snapshot every 5 msec",
     "select k, rate(0.004) as r from A group by k output snapshot every 3 msec",
 ]
-LAPSE = [
+OUTPUTS_OVER_TIME = [
     "select irstream sum(v) as s, count(*) as n from A(k = 'x')#time(5 msec) output last every 3 msec",
     "select min(v) as a, max(v) as b from A#time(6 msec) where v > 0 having count(*) > 1 output snapshot every 4 msec",
     "select irstream k, v, sum(v) as s, count(*) as n from A#time(4 msec) group by k, v output snapshot every 3 msec",
@@ -166,7 +166,7 @@ LAPSE = [
     "create context C start @now end after 9 msec; @name('s') context C select irstream sum(v) as s from A#time(4 msec) "
     "output last every 3 msec and when terminated",
 ]
-LEAVE = [
+EARLIER_ROWS = [
     "select prev(1, v) as p, prevcount(v) as n, k from A#time(4 msec) where v > 0",
     "create context C partition by k from A; @name('s') context C select v, prev(1, a) as p from A#time(5 msec) as a "
     "where v >= prev(1, v)",
@@ -368,52 +368,17 @@ def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, fou
         assert _run(text, found, restarts=False, order=list) == short
 
 
-@pytest.mark.parametrize("text", [*PUT_OFF, *LAPSE, *LEAVE])
+@pytest.mark.parametrize("text", [*OUTPUTS, *OUTPUTS_OVER_TIME, *EARLIER_ROWS])
 @settings(max_examples=25, deadline=None)
 @example(SEVERAL_LEAVE)
 @example(LEAVES_BEFORE_ONE_COMES)
 @example(JUMPS_FOLLOW_JUMPS)
 @given(found=looks)
-def test_what_is_put_off_until_somebody_looks_is_what_is_done_at_once(text: str, found: Any) -> None:
-    late = _run(text, found, restarts=True, order=list)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(component, "made_by", lambda plan: select.SelectInstance)
-        assert _run(text, found, restarts=False, order=list) == late
+def test_a_look_or_a_restart_changes_nothing(text: str, found: Any) -> None:
+    assert _run(text, found, restarts=True, order=list) == _run(text, found, restarts=False, order=list)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        *((each, lazy.Gathering) for each in PUT_OFF[:7]),
-        *((each, lazy.Lapsing) for each in LAPSE),
-        *((each, lazy.Leaving) for each in (*PUT_OFF[7:11], *LEAVE)),
-        *((each, lazy.Dating) for each in PUT_OFF[-3:]),
-    ],
-)
-def test_what_can_be_put_off_is(text: str, kind: type[Any]) -> None:
-    made: list[type[Any]] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(component, "made_by", lambda plan: made.append(laziness.made_by(plan)) or made[-1])
-        engine = Engine()
-        engine.deploy(SCHEMA)
-        engine.deploy(text, "s")
-    assert made == [kind]
-
-
-def test_who_is_over_puts_nothing_off() -> None:
-    engine = Engine()
-    engine.deploy(SCHEMA + "create context C start A(v = 1) end A(v = 2);")
-    engine.deploy("context C select count(*) as n from A#time(5 msec) output last every 9 msec", "in C")
-    engine.deploy("select count(*) as n from A#time(5 msec) output last every 9 msec", "s")
-    runner = engine._component.runner  # pyright: ignore[reportPrivateUsage]
-    for v, putting_off in ((3, 1), (1, 2), (2, 1)):
-        engine.send("A", {"k": "x", "v": v})
-        assert len(runner.put_off) == putting_off
-    engine.undeploy("s")
-    assert not runner.put_off
-
-
-def test_more_events_than_may_wait_are_counted_in_parts() -> None:
+def test_an_output_counts_all_events_since_the_last() -> None:
     engine = Engine()
     engine.deploy(SCHEMA)
     engine.deploy("select count(*) as n, sum(v) as s from A output snapshot every 10 msec", "s")

@@ -26,7 +26,6 @@ from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.contexts.runtime import ContextRuntime
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.laziness import made_by
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.select import SelectInstance
@@ -74,8 +73,7 @@ class Component:
 
     def deploy(self, name: str, plan: Plan, context: str | None = None, start: bool = True) -> None:
         """A statement begins."""
-        made = made_by(plan) if isinstance(plan, Select) else None
-        self._place(name, lambda where, order: _instance(name, plan, made, where, order), context, start)
+        self._place(name, lambda where, order: _instance(name, plan, where, order), context, start)
         self._statements[name] = Deployed(self._orders, context, plan=plan)
 
     def create_store(
@@ -348,10 +346,10 @@ def _store(partition: Partition, name: str) -> Store | None:
     return found if isinstance(found, Store) else None
 
 
-def _instance(name: str, plan: Plan, made: type[SelectInstance] | None, where: Partition, order: Order) -> Instance:
+def _instance(name: str, plan: Plan, where: Partition, order: Order) -> Instance:
     match plan:
         case Select():
-            return (made or SelectInstance)(name, plan, where, order)
+            return SelectInstance(name, plan, where, order)
         case OnSelect():
             return OnSelectInstance(name, plan, where, order)
         case Merge():

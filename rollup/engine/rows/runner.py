@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVarTuple
+from typing import Any, NamedTuple, TypeVarTuple
 
 from rollup.core.errors import QueryError
 from rollup.engine.index import Entry, FilterIndex, Receiver
@@ -74,18 +74,6 @@ class Delivery(NamedTuple):
     delta: Delta
 
 
-class PutOff(Protocol):
-    """Who puts off until somebody looks what else would be done by the clock."""
-
-    def settle(self) -> None:
-        """Do it."""
-        ...
-
-    def jumped(self) -> None:
-        """The clock has jumped: do together what was due by now."""
-        ...
-
-
 class Runner:
     """Runs the deployed statements of a component, event by event."""
 
@@ -113,12 +101,6 @@ class Runner:
         self.early: list[tuple[int, int, Order]] = []
         """While somebody wants to know: from which delivery to which those are of a partition that begins or ends, which tells
         before others do, and the place of the partition among all."""
-        self.put_off: dict[int, PutOff] = {}
-        """Those who put off what they would otherwise do by the clock, by `id`."""
-        self.firing: int | None = None
-        """When the timer was due that is being heard."""
-        self.jumping = False
-        """Whether the clock has jumped over it."""
         self.direct = sys.maxsize
         """How many deliveries there were when all had heard of the event at hand, and before they hear what it caused."""
         self.journal: Journal | None = None
@@ -207,16 +189,9 @@ class Runner:
         self.deliveries[places[0]] = Delivery(statement, first.at, delta)
 
     def jump(self, to: int) -> None:
-        """The clock jumps. What has been put off until somebody looks is done before, and what it has jumped over afterwards."""
-        for each in list(self.put_off.values()):
-            each.settle()
-        self.jumping, self.journal = True, None
-        try:
-            self.advance(to)
-        finally:
-            self.jumping = False
-        for each in list(self.put_off.values()):
-            each.jumped()
+        """The clock jumps over what is due."""
+        self.journal = None
+        self.advance(to)
 
     def advance(self, to: int) -> None:
         """The clock moves: each timer that is due fires once, late, in the order of its instants."""
@@ -254,14 +229,10 @@ class Runner:
 
     def _fire(self) -> None:
         clock = self.environment.clock
-        try:
-            for target, phase, due in self.timers.take(clock.now):
-                self.firing = due
-                self._during(target.fire, phase, clock.now)
-                if self.fired is not None:
-                    self.fired.append((len(self.deliveries), phase))
-        finally:
-            self.firing = None
+        for target, phase in self.timers.take(clock.now):
+            self._during(target.fire, phase, clock.now)
+            if self.fired is not None:
+                self.fired.append((len(self.deliveries), phase))
 
     def _cycle(self, stream: str, row: Row, entries: Sequence[Entry] | None = None) -> None:
         """A row to those whom it concerns (`entries`, where that is known), and what it causes."""

@@ -149,11 +149,6 @@ class PerGroup:
             return [(0, key) for key, _ in touched]
         return (self.come(new[0]) if new else self.leave(old[0]),)
 
-    @property
-    def touches_one(self) -> bool:
-        """Whether a row that comes or leaves touches one group."""
-        return self._level is not None
-
     def come(self, r: Rows) -> UnitKey:
         """A row comes and is all that does, into this group, which is not empty then."""
         assert self._level is not None

@@ -53,9 +53,3 @@ class Rate:
     def ticks(self) -> bool:
         """Whether the clock brings outputs before the end."""
         return self.span is not None or self.schedule is not None
-
-    @property
-    def by_clock(self) -> bool:
-        """Whether rows wait for an output that the clock or the end brings, whatever the rows are."""
-        by_rows = (self.events, self.when, self.after_span, self.after_events)
-        return self.limited and all(part is None for part in by_rows)

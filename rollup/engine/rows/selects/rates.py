@@ -104,50 +104,6 @@ class Outputs:
         """Whether nothing waits: what `update` makes of a change leaves with it."""
         return self._policy == "direct" and not self._waits
 
-    def take_dated(self, dated: Sequence[tuple[int, Rows]]) -> None:
-        """Rows have come, each at an instant, since an output that the clock or the end alone brings."""
-        clock, take = self._environment.clock, self._take
-        now = clock.now
-        for clock.now, r in dated:
-            take((r,), ())
-        clock.now = now
-        _add(self._counts, len(dated), 0)
-
-    def alone(self) -> tuple[OfRow, OfRow, Callable[[Rows, Rows], None]] | None:
-        """What a row does that comes alone, one that leaves alone, and one that comes as another leaves, as long as the clock of the
-        outputs runs, where a row touches a group; None for other outputs.
-        """
-        kind, collector = self._kind, self._collector
-        if self.take != self._changed_until_due or not kind.touches_one:
-            return None
-        if isinstance(collector, Groups) and self._take == collector.touching:
-            note = collector.note
-        elif self._take == kind.count:
-            note = None
-        else:
-            return None
-        counts = self._counts
-
-        def moving(move: Callable[[Rows], Any], since: int, ever: int) -> OfRow:
-            def moved(r: Rows) -> None:
-                unit = move(r)
-                if note is not None:
-                    note(unit)
-                counts[since] += 1
-                counts[ever] += 1
-
-            return moved
-
-        def exchange(r: Rows, old: Rows) -> None:
-            units = kind.exchange(r, old)
-            if note is not None:
-                note(units[0])
-                note(units[1])
-            _add(counts, 1, 1)
-
-        come, leave = moving(kind.come, INSERTED, INSERTED_EVER), moving(kind.leave, REMOVED, REMOVED_EVER)
-        return come, leave, exchange
-
     def _changed_until_due(self, new: Sequence[Rows], old: Sequence[Rows], forced: bool = False) -> None:
         """What the clock or the end alone shows, where aggregates go along."""
         self._take(new, old)
@@ -191,11 +147,6 @@ class Outputs:
         pending, self._pending = self._pending, []
         for new, old in pending:
             self._take(new, old)
-
-    @property
-    def holds(self) -> bool:
-        """Whether its condition does."""
-        return self._when is not None and bool(self._when((), self._counts, self._environment))
 
     def variable_changed(self) -> None:
         """A variable has another value: a condition that holds now is shown when the clock moves next."""

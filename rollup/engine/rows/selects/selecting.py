@@ -67,11 +67,6 @@ class Kind(Protocol):
         """The input has changed, and nobody asks now what rows it makes."""
         ...
 
-    @property
-    def touches_one(self) -> bool:
-        """Whether `come`, `leave` and `exchange` do all that a row does that nobody asks about now."""
-        ...
-
     def come(self, r: Rows) -> Any:
         """A row comes and is all that does; its group, where there are some."""
         ...
@@ -140,10 +135,6 @@ class PerRow:
         gained, lost = ([self._unit(r) for r in rows] if self.grouped else () for rows in (new, old))
         before = self._changes(old, False) if self._leaving else []
         return Changes(self._changes(new, True), before, len(new), len(old), gained, lost)
-
-    @property
-    def touches_one(self) -> bool:
-        return self._enter is not None and not self._remember
 
     def come(self, r: Rows) -> None:
         assert self._enter is not None
@@ -268,10 +259,6 @@ class Total:
             return None if out is None else out.row
         self._projector.environment.arriving = arriving
         return self._shown((), self._nothing)
-
-    @property
-    def touches_one(self) -> bool:
-        return self._aggregation.only is not None
 
     def come(self, r: Rows) -> None:
         self._aggregation.levels[0].enter(r)
