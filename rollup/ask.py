@@ -47,6 +47,7 @@ class Asker:
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
         self.planner = Planner(self.program.aggregations)
+        self.zone = conf.zone_of(self.program)
 
     @nests
     def query(self, text: str, parameters: Parameters = None) -> pa.Table:
@@ -72,9 +73,7 @@ class Asker:
 
         kept, letters = self.kept if self._tables else None, DeadLetters(self.conf.tables)
         streams = self.program.streams
-        return SqlAsker(
-            self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read, self.conf.zone
-        )
+        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read, self.zone)
 
     @cached_property
     def kept(self) -> Kept:

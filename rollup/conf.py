@@ -149,6 +149,11 @@ class Conf:
         """The app, compiled. Raises SyntaxProblem or PlanError."""
         return self.declaration().program()
 
+    def zone_of(self, program: Program) -> str:
+        """The zone in which the times of answers are shown: the declared one, else that which cuts all aggregations."""
+        zones = {aggregation.zone for aggregation in program.aggregations.values()}
+        return self.zone if self.zoned or len(zones) != 1 else zones.pop()
+
     def declaration(self) -> Declaration:
         """The app, with what the configuration says of late events. Raises ConfigError when it cannot be read."""
         from rollup.plan.lateness import Lateness, ahead_of

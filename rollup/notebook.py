@@ -67,9 +67,9 @@ def asked(shell: Any, line: str, text: str) -> None:
         return
     for remark in said:
         print(f"rollup: {remark}", file=sys.stderr)
-    display(Shown(answer, asker.conf.zone))
+    display(Shown(answer, asker.zone))
     if TIMESTAMP in answer.schema.names:
-        _drawn(answer, asker.conf.zone, text)
+        _drawn(answer, asker.zone, text)
     if len(words) == 2:
         shell.user_ns[words[1]] = answer
 

@@ -52,11 +52,11 @@ def query(
     if plot is not None:
         from rollup.cli.plot import plot as draw
 
-        draw(answer, plot, text, asker.conf.zone)
+        draw(answer, plot, text, asker.zone)
         if plot != "-":
             print(f"wrote {plot}", file=sys.stderr)
         return
-    show(answer, form, None if epoch else asker.conf.zone)
+    show(answer, form, None if epoch else asker.zone)
 
 
 def show(answer: pa.Table, form: Format, zone: str | None) -> None:

@@ -145,7 +145,7 @@ class Console:
             "here": request.url.path,
             "names": list(self.asker.program.aggregations) if status != 401 else [],
             "conf": str(self.conf.path),
-            "zone": self.conf.zone,
+            "zone": self.asker.zone,
             "user": self.guard.user(request),
         }
         return HTMLResponse(self._templates.get_template(template).render(**common, **values), status)
@@ -314,7 +314,7 @@ class Console:
         return StreamingResponse(numbers(), media_type="text/event-stream")
 
     def _time(self, instant: int | None, zone: str | None = None) -> str:
-        return "·" if instant is None else f"{to_local(instant, zone or self.conf.zone):%Y-%m-%d %H:%M:%S}"
+        return "·" if instant is None else f"{to_local(instant, zone or self.asker.zone):%Y-%m-%d %H:%M:%S}"
 
 
 def _commits(asker: Asker) -> dict[str, int]:

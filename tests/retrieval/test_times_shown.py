@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import rollup
 from rollup.cli.main import cli
-from tests.retrieval.trades import HOUR, STORES, app, stored_in
+from tests.retrieval.trades import HOUR, STORES, app, delta_host, stored_in
 
 BERLIN = ZoneInfo("Europe/Berlin")
 FIRST = round(datetime(2018, 3, 24, tzinfo=BERLIN).timestamp() * 1000)
@@ -71,3 +71,11 @@ def test_json_and_csv_have_iso_times_and_with_epoch_milliseconds(stored: Path) -
     table = shown(stored, question, "--epoch")
     assert all(f" {number} │ {number} " in table for number in numbers) and "times in" not in table
     assert "3 rows, times in Europe/Berlin" in shown(stored, question)
+
+
+def test_without_a_zone_in_the_configuration_times_are_those_of_the_aggregations(tmp_path: Path) -> None:
+    host = delta_host(tmp_path, app().replace("define aggregation", "@zone('Europe/Berlin') define aggregation"))
+    host.send("S", EVENTS)
+    question = f"from A {WITHIN} per 'days' select AGG_TIMESTAMP, n"
+    first = json.loads(shown(tmp_path / "conf.toml", question, "--format", "json").splitlines()[0])
+    assert first == {"AGG_TIMESTAMP": "2018-03-24T00:00:00+01:00", "n": 24}

@@ -81,7 +81,7 @@ class DeltaEndpoint:
     def __init__(self, conf: Conf, options: ServeOptions | None = None) -> None:
         program = conf.program()
         self.options = options or ServeOptions.of(conf)
-        self.zone = conf.zone
+        self.zone = conf.zone_of(program)
         self.reader = Reader(program.aggregations)
         self.readers = Readers(program.aggregations)
         self.loader = Loader(conf, program, lambda: self.private.dsn, self.options.row_limit)
@@ -213,8 +213,8 @@ class PostgresEndpoint:
     def __init__(self, conf: Conf, store: StoreOptions, options: ServeOptions | None = None) -> None:
         self.options = options or ServeOptions.of(conf, passwords=False)
         self.store = store
-        self.zone = conf.zone
         self.program = conf.program()
+        self.zone = conf.zone_of(self.program)
         self.reader = Reader(self.program.aggregations)
         self.readers: Readers | None = None
         self.kept = KeptTables(
