@@ -8,7 +8,6 @@ removed. A request that is found there was interrupted, and is done to its end b
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 import time
@@ -106,6 +105,8 @@ class Retake:
     def __init__(self, conf: Conf, program: Program) -> None:
         self._conf, self._program = conf, program
         self._letters, self._home = DeadLetters(conf.tables), conf.local / "_rollup" / _FOLDER
+        self._aside = self._home.with_name(f"{_FOLDER}-aside")
+        """Where a request is written and removed, so that it is there whole or not at all."""
         self._engine = ColumnEngine(threads=2)
 
     def run(self, stream: str | None, reason: str | None) -> Iterator[str]:
@@ -113,6 +114,7 @@ class Retake:
         leases = leases_of(self._conf, self._program, "retake")
         with held(leases, "stop it first: letters are taken in between two runs"):
             host = _Host(self._conf, self._program)
+            shutil.rmtree(self._aside, ignore_errors=True)  # of one that was killed
             if self._home.exists():
                 yield self._done(host, begun=True)
             rows = self._letters.read()
@@ -146,7 +148,9 @@ class Retake:
         point("retake.taken")
         self._letters.replace(gone, added, host.number)
         point("retake.letters")
-        shutil.rmtree(self._home)
+        # In one piece: a request of which a part is removed would be one that has lost its records.
+        self._home.rename(self._aside)
+        shutil.rmtree(self._aside)
         taken = events.num_rows - host.again
         if not taken:
             return _none(host.stream, events.num_rows)
@@ -244,14 +248,12 @@ class Retake:
     # the request
 
     def _write(self, stream: str, events: pa.Table, gone: pa.Table, added: pa.Table) -> None:
-        aside = self._home.with_name(f"{_FOLDER}-{os.getpid()}")
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        records, tables = RecordFolder(aside, _LOST), {"events": events, "gone": gone, "added": added}
+        self._aside.mkdir(parents=True)
+        records, tables = RecordFolder(self._aside, _LOST), {"events": events, "gone": gone, "added": added}
         files = {name: records.write_rows(f"{name}-0.arrow", table) for name, table in tables.items()}
         said = {"stream": stream, "number": time.time_ns() // 1_000_000, "files": files}
-        write_durably(aside / "said", sealed(said))
-        aside.rename(self._home)
+        write_durably(self._aside / "said", sealed(said))
+        self._aside.rename(self._home)
 
     def _read(self) -> tuple[pa.Table, pa.Table, pa.Table, dict[str, Any]]:
         try:

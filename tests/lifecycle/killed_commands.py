@@ -90,7 +90,7 @@ def answers_of(place: Place) -> Any:
         )
         for name in ("told", "big")
     }
-    kept = sorted((row["position"], row["reason"]) for row in DeadLetters(place.conf.tables).read().to_pylist())
+    kept = sorted(row["position"] for row in DeadLetters(place.conf.tables).read().to_pylist())
     return {"rows": answers(place.conf, "k, s, n", "minutes", "A"), "told": told, "letters": kept}
 
 

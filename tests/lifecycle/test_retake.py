@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,28 @@ def test_killed_anywhere_it_takes_each_record_once(job: Job, where: str, monkeyp
     said = retaken(job)
     assert said[0] == "S: 2 records were taken in again (begun before, and now done to its end)"
     check(job)
+
+
+def test_killed_while_it_removes_its_request_it_has_nothing_left_to_do(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend(job)
+
+    whole = shutil.rmtree
+
+    def remove(folder: Any, *rest: Any, **more: Any) -> None:
+        if "_retake" in str(folder) and (Path(folder) / "said").exists():
+            (Path(folder) / "said").unlink()
+            raise _Killed
+        whole(folder, *rest, **more)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    with pytest.raises(_Killed):
+        retaken(job)
+    monkeypatch.undo()
+    assert retaken(job) == ["S: none of 3 records can be used yet"]
+    check(job)
+    assert not list((job.conf.tables / "_rollup").glob("_retake*"))
 
 
 def test_a_request_in_which_one_bit_is_another_is_refused_and_takes_nothing(
