@@ -146,7 +146,7 @@ class Answer:
             (start, group): values
             for start in self._starts()
             for group, values in self._at(start).items()
-            if self.question.passes is None or self.question.passes(values)
+            if self.question.passes is None or self.question.passes(dict(zip(self._keys, group, strict=True)) | values)
         }
         if self.question.fill is not None:
             found = self._filled(found, self.question.fill)

@@ -113,6 +113,12 @@ GROUPS: list[tuple[str, Callable[[Any], bool]]] = [
 ]
 ROWS: list[tuple[str, Callable[[Any], bool]]] = [
     ("n > 1", lambda row: row["n"] > 1),
+    ("shop == 1", lambda row: row["shop"] == 1),
+    (
+        "country in ('x', 'y') and total >= 0",
+        lambda row: row["country"] in ("x", "y") and (-1 if row["total"] is None else row["total"]) >= 0,
+    ),
+    ("country is null or mean > 1.5", lambda row: row["country"] is None or (row["mean"] or 0) > 1.5),
     ("n not between 2 and 3", lambda row: row["n"] not in (2, 3)),
     ("least in (-9, 0, 2) or somebody like 'a%'", lambda row: row["least"] in (-9, 0, 2) or row["somebody"] == "ann"),
 ]
@@ -209,9 +215,11 @@ def drawn(draw: Random, own: str, events: list[Event]) -> tuple[str, Question]:
     gaps = f" fill({fill.word}{', range' if fill.whole else ''})" if fill else ""
     if not merging:
         shown = [TIME, *KEYS, *columns, *(f"{look.text} as look_{i}" for i, look in enumerate(looks))]
-        if not (looks or fill or condition) and draw.random() < 0.4:
+        if not (looks or keyed or (fill and passes)) and draw.random() < 0.4:
+            where = condition.replace(" on ", "where ", 1).replace("==", "=")
             order = f"order by {TIME}, country nulls first, shop nulls first"
-            return f"select {', '.join(shown)} from A within {said.replace('L', '')} per '{per}' {order}", question
+            source = f"A within {said.replace('L', '')} per '{per}'{gaps}"
+            return f"select {', '.join(shown)} from {source} {where} {order}", question
         return f"from A{condition} within {said} per '{per}'{gaps} select {', '.join(shown)}", question
     by = [*([TIME] if apart else []), *(keys or ())]
     shown = [*by, *(name if name == "AGG_EVENTS" else f"merge({name}) as {name}" for name in columns)]
