@@ -245,7 +245,7 @@ def test_a_pattern_that_is_nearly_full_takes_events_that_begin_nothing_as_one_ba
 def test_a_batch_that_would_begin_too_many_partitions_comes_event_by_event(
     name: str, gap: int, taken: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollup.engine.columns.cores.living._MOST", 8)
+    monkeypatch.setattr("rollup.engine.columns.cores.lifecycle_statement._MOST", 8)
     events = [("timed", "S", [(gap, {"symbol": "a", "price": 60.0 + n, "volume": 1}) for n in range(5)])]
     said = run(deployed([name], 1), events, 1)
     assert taken == [1] * 5

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollup.core.descriptions import descendants
-from rollup.engine.columns.cores.asking import asking
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
@@ -14,8 +13,9 @@ from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
+from rollup.engine.columns.cores.prior_access import prior_access
 from rollup.engine.columns.cores.queued import aggregates
-from rollup.engine.columns.cores.recalling import recalling
+from rollup.engine.columns.cores.sub_queries import with_sub_queries
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.columns.rates.rating import rated, rated_join
 from rollup.engine.expressions import Field
@@ -43,7 +43,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if _hears_leaving(plan):
         return "the remove stream"
     if plan.own_inputs:
-        return asking(plan, reads) if context is None else "a sub-query in a context"
+        return with_sub_queries(plan, reads) if context is None else "a sub-query in a context"
     if context is not None:
         return in_context(plan, context, reads)
     if plan.join is not None or len(plan.inputs) != 1:
@@ -54,7 +54,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "order by of aggregates or a window over a pattern" if ordered else of_matches(plan, reads)
     ((_, stream),) = reads.items()
     if plan.lookups:
-        return recalling(plan, stream, ordered, rated)
+        return prior_access(plan, stream, ordered, rated)
     if plan.rate.limited:
         return rated(plan, stream, ordered)
     if len(plan.levels) > 1:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import KeepingFolded
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.prior_access import PriorAccess, prior_access
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates, queued
-from rollup.engine.columns.cores.recalling import Recalling, recalling
 from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.expressions import Ask, Expr, Field, inside
 from rollup.engine.rows.plans import ContextValue, Earlier, Previous, Select, StreamInput
@@ -46,7 +46,7 @@ def recalled_first(plan: Select) -> Select:
     return replace(rewritten(plan, moved), lookups=tuple(plan.lookups[place] for place in order))
 
 
-def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | str:
+def _recalling(plan: Select, input: StreamInput, wider: RowType) -> PriorAccess | str:
     """The same of one that reads what came before in its partition: each row with all fields, and with what it reads."""
     window, previous = input.window, [each for each in recalls(plan) if isinstance(each, Previous)]
     number = Field(0, len(wider.fields) - 1, LONG)
@@ -66,7 +66,7 @@ def _recalling(plan: Select, input: StreamInput, wider: RowType) -> Recalling | 
     alone = replace(
         plan, inputs=(replace(input, window=window),), projection=Projection((*fields, *read)), lookups=recalled
     )
-    return recalling(alone, wider, by=number.index)
+    return prior_access(alone, wider, by=number.index)
 
 
 def _type(recalled: Earlier | Previous) -> DataType:
@@ -75,7 +75,7 @@ def _type(recalled: Earlier | Previous) -> DataType:
     return LONG if recalled.value is None or counts else recalled.value.type
 
 
-def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | Recalling | str:
+def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | PriorAccess | str:
     """The core of the statement by partitions, of which nothing is projected, or the first reason against it."""
     number = Field(0, len(wider.fields) - 1, LONG)
     window = of_each(input.window, number)

@@ -20,10 +20,10 @@ from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
+from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
 from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import Queued, whole_columns
-from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -44,7 +44,7 @@ class Partitioned:
     """
 
     division: Division
-    inner: FilterProject | Folded | Recalling | Matched | Renewing
+    inner: FilterProject | Folded | PriorAccess | Matched | Renewing
     type: RowType
     number: Expr | None
     projection: Projection
@@ -102,7 +102,7 @@ class Partitioned:
         return taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, Recalling | Matched | Renewing):
+        if not isinstance(self.inner, PriorAccess | Matched | Renewing):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -259,7 +259,7 @@ class Seeing:
     """
 
     given: Projection
-    inner: FilterProject | Folded | Recalling
+    inner: FilterProject | Folded | PriorAccess
     width: int
 
     @cached_property

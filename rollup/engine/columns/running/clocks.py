@@ -16,12 +16,12 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
@@ -32,9 +32,9 @@ from rollup.engine.timers import Phase, edge
 
 def phase(core: Core) -> Phase:
     """When, at one instant, what the clock brings of a core comes."""
-    if isinstance(core, Recalling | OfMatches):
+    if isinstance(core, PriorAccess | OfMatches):
         return phase(core.main)
-    if isinstance(core, Living):
+    if isinstance(core, LifecycleStatement):
         return Phase.CONTEXT
     ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
     return Phase.OUTPUT if ticks else Phase.WINDOW
@@ -43,7 +43,7 @@ def phase(core: Core) -> Phase:
 def dues(core: Core, state: State) -> dict[Phase, int | None]:
     """The next instants at which a core has something to do without an event."""
     match core:
-        case Recalling(window=None) | OfMatches():
+        case PriorAccess(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
@@ -63,9 +63,9 @@ def around(core: Core, state: State, inner: State) -> State:
 
 def _due(core: Core, state: State) -> int | None:
     match core:
-        case Recalling(window=None):
+        case PriorAccess(window=None):
             return None
-        case Recalling():
+        case PriorAccess():
             return _leaves(core.window, state.tables["content"])
         case FoldedJoin():
             return core.join.due(state)
@@ -79,7 +79,7 @@ def _due(core: Core, state: State) -> int | None:
             return _due(core.inner, state.held()["core"])
         case Joined():
             return core.join.due(state)
-        case Living():
+        case LifecycleStatement():
             return core.due(state)
         case PartitionTotals():
             dues = state.tables["clocks"].column("due")
@@ -97,7 +97,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
     """What is due by `now`, at `now`."""
     nothing = Batch.nothing(types, now)
     match core:
-        case Recalling(window=None) | OfMatches():
+        case PriorAccess(window=None) | OfMatches():
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
@@ -127,7 +127,7 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Joined():
             return core.late(state, nothing)
-        case Living():
+        case LifecycleStatement():
             return core.step(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)

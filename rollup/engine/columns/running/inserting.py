@@ -15,13 +15,13 @@ from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.rates.firsts import Firsts
@@ -93,15 +93,15 @@ def clocked(core: Core) -> bool:
     if isinstance(core, Rated) and core.pacing.clock.runs:
         return True
     match core:
-        case Living(at_end=True):
+        case LifecycleStatement(at_end=True):
             return core.lives.span > 0
-        case Recalling(main=inner) | OfMatches(main=inner):
+        case PriorAccess(main=inner) | OfMatches(main=inner):
             return clocked(inner)
         case Leveled():
             inner = core.levels[0]
         case Joined():
             return core.emitted != "new" and any(side.timed for side in core.join.sides)
-        case Partitioned() | Living():
+        case Partitioned() | LifecycleStatement():
             inner = core.inner
         case Rated() | Firsts():
             inner = core.core

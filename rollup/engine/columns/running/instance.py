@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rollup.core.packing import pack, unpack
-from rollup.engine.columns.cores.asking import Asking
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import behind
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.sub_queries import WithSubQueries
 from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
 from rollup.engine.columns.rates.firsts import Firsts
@@ -45,14 +45,14 @@ from rollup.engine.types import RowType
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
 
-_HEARING_ALL = PartitionTotals | Partitioned | Living | Asking
+_HEARING_ALL = PartitionTotals | Partitioned | LifecycleStatement | WithSubQueries
 """What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
 
 
 class Opening:
     """Hears of events in the place of a context: of partitions that begin or end its statements tell before others."""
 
-    def __init__(self, instance: ColumnInstance, core: Partitioned | Living) -> None:
+    def __init__(self, instance: ColumnInstance, core: Partitioned | LifecycleStatement) -> None:
         self._instance, self._core = instance, core
         self.order: Order = (instance.context, *instance.order[:1])
 
@@ -154,7 +154,7 @@ class ColumnInstance(Instance):
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
         core = self.core
-        if isinstance(core, Living) or (isinstance(core, Partitioned) and not core.division.all_at_once):
+        if isinstance(core, LifecycleStatement) or (isinstance(core, Partitioned) and not core.division.all_at_once):
             for place, stream in enumerate(self._streams):
                 self._listening.add(stream, Entry(Opening(self, core), place))
 
@@ -213,7 +213,7 @@ class ColumnInstance(Instance):
     @property
     def beside(self) -> list[ColumnInstance]:
         """The statements whose partitions begin and end together: those of one context, in their order."""
-        if self._context is None or not isinstance(self.core, Living):
+        if self._context is None or not isinstance(self.core, LifecycleStatement):
             return [self]
         alive = (each for each in self._context.elsewhere if isinstance(each, ColumnInstance) and each.alive)
         return sorted(alive, key=lambda each: each.order)
@@ -228,7 +228,7 @@ class ColumnInstance(Instance):
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
         core = self.core
-        return core.handed_back(inner_of(core, self.state)) if isinstance(core, Living) else None
+        return core.handed_back(inner_of(core, self.state)) if isinstance(core, LifecycleStatement) else None
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
@@ -305,7 +305,7 @@ def context_of(core: Core) -> str | None:
     match core:
         case Partitioned() | PartitionTotals():
             return core.division.context or None
-        case Living():
+        case LifecycleStatement():
             return core.lives.context
         case _:
             return None

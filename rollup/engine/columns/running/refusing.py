@@ -7,12 +7,12 @@ from __future__ import annotations
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.leveled import Leveled
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.rates.firsts import Firsts
@@ -39,7 +39,7 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
         return core.roomy(state, batch)
     if isinstance(core, OfMatches):
         return roomy(core.pattern, state.held()["pattern"], batch)
-    if isinstance(core, Living | Partitioned) and not core.roomy(state, batch):
+    if isinstance(core, LifecycleStatement | Partitioned) and not core.roomy(state, batch):
         return False
     time = _time(core)
     return time is None or not evaluate(time, batch.columns, batch.rows).null_count
@@ -50,9 +50,9 @@ def _time(core: Core) -> Expr | None:
     match core:
         case Rated() | Firsts():
             return _time(core.core)
-        case Recalling():
+        case PriorAccess():
             return _time(core.main)
-        case Partitioned() | Living():
+        case Partitioned() | LifecycleStatement():
             return _time(core.inner)
         case Queued() | Leveled():
             return time_in(core.window)

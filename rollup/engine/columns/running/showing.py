@@ -17,13 +17,13 @@ from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
+from rollup.engine.columns.cores.prior_access import PriorAccess
+from rollup.engine.columns.cores.prior_values import PriorValue
 from rollup.engine.columns.cores.queued import Queued, whole_columns
-from rollup.engine.columns.cores.recalled import Recalled
-from rollup.engine.columns.cores.recalling import Recalling
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
@@ -40,7 +40,7 @@ def settled(core: Core, state: State) -> State:
     match core:
         case Rated():
             return core.settled(state)
-        case Recalling(main=Rated() as main):
+        case PriorAccess(main=Rated() as main):
             return state.instead({"main": main.settled(state.held()["main"])})
         case _:
             return state
@@ -49,7 +49,7 @@ def settled(core: Core, state: State) -> State:
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
     """The same as `content`, of each partition."""
     match core:
-        case Living():
+        case LifecycleStatement():
             return core.contents(state)
         case Partitioned():
             return _of_partitions(core, plan, state)
@@ -70,9 +70,9 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             if isinstance(core.core, Queued):
                 return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)
-        case Recalling(window=None) | OfMatches():
+        case PriorAccess(window=None) | OfMatches():
             return content(core.main, core.plan, state.held()["main"], held)
-        case Recalling():
+        case PriorAccess():
             return _reading(core, state)
         case PartitionTotals():
             return _totals(core, state)
@@ -95,7 +95,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return []
 
 
-def _reading(core: Recalling, state: State) -> list[tuple[Any, ...]]:
+def _reading(core: PriorAccess, state: State) -> list[tuple[Any, ...]]:
     """The rows of the window: what is `prior` to each, and what is read of them all, the newest of which is the last."""
     held = state.tables["content"]
     width = len(core.type.fields)
@@ -110,7 +110,7 @@ def _reading(core: Recalling, state: State) -> list[tuple[Any, ...]]:
     return _shown(core.plan.projection.columns, core.plan.projection.having, found)
 
 
-def _windows(core: Recalling, held: pa.Table) -> list[list[int]]:
+def _windows(core: PriorAccess, held: pa.Table) -> list[list[int]]:
     """For each row the rows of its window, oldest first."""
     if not isinstance(core.window, Grouped):
         return [list(range(held.num_rows))] * held.num_rows
@@ -122,7 +122,7 @@ def _windows(core: Recalling, held: pa.Table) -> list[list[int]]:
     return [rows[each] for each in keys]
 
 
-def _recalled(each: Recalled, values: Sequence[Any]) -> Any:
+def _recalled(each: PriorValue, values: Sequence[Any]) -> Any:
     """What is read of the rows of a window."""
     if each.what == "count":
         return len(values)
@@ -197,7 +197,7 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[t
     if core.number is None:  # matches of a pattern are not kept
         return []
     inner, now = core.inner, state.held()["core"]
-    if isinstance(inner, Recalling):
+    if isinstance(inner, PriorAccess):
         rows = [] if inner.window is None else _reading(inner, now)
     else:
         every = range(core.division.count(core.known(state))) if core.total else None

@@ -115,7 +115,7 @@ class _Room:
 
 
 @dataclass(frozen=True)
-class Course:
+class LifecycleBatch:
     """The lifecycle of the partitions in a batch.
 
     * `known`: the partitions of before and those that begin, in that order.
@@ -148,7 +148,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Lives:
+class Lifecycle:
     """A context of one level whose partitions begin and end.
 
     * `start`: the events that begin a partition. None: there is always one, and the next begins when it ends.
@@ -188,7 +188,9 @@ class Lives:
         due = now + self.span if self.span else LONG_MAX
         return pa.table([[0], [now], [due], *([None] for _ in self.fields)], schema=self.schema)
 
-    def course(self, partitions: pa.Table, number: int, batch: Batch, takes: np.ndarray, routed: bool) -> Course:
+    def course(
+        self, partitions: pa.Table, number: int, batch: Batch, takes: np.ndarray, routed: bool
+    ) -> LifecycleBatch:
         """Of a batch, whose events those partitions take that live then (`routed`: those of their key) where the statement
         `takes` them. `number`: that of the next partition.
         """
@@ -202,7 +204,7 @@ class Lives:
             pairs = some
         known = self._known(partitions, number, batch.columns, room.begun[:n], room.due[:n], room.came[:n])
         ended = (each[:done] for each in (room.over, room.until, room.by))
-        return Course(known, room.came[:n], event[:some], part[:some], *ended)
+        return LifecycleBatch(known, room.came[:n], event[:some], part[:some], *ended)
 
     def by_events(self, batch: Batch) -> int:
         """How many partitions begin with an event, where several live at once."""

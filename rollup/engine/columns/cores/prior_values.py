@@ -55,7 +55,7 @@ def core(places, count, before, found):
 
 
 @dataclass(frozen=True)
-class Recalled:
+class PriorValue:
     """What is read of earlier events.
 
     * `earlier`: of the event `offset` arrivals before.

@@ -21,10 +21,10 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first,
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keeping import behind
 from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.prior_values import PriorValue, Standing, standing
 from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
-from rollup.engine.columns.cores.recalled import Recalled, Standing, standing
 from rollup.engine.columns.cores.rewriting import rewritten
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
@@ -41,7 +41,7 @@ Making = Callable[[Select, RowType, bool], Core | str]
 
 
 @dataclass(frozen=True)
-class Recalling:
+class PriorAccess:
     """The statement; `main` reads, behind the fields of its stream, what is `recalled`, by `plan`. `window`: the one whose rows
     are kept here, since `main` keeps none.
     """
@@ -49,17 +49,17 @@ class Recalling:
     main: Core
     plan: Select
     filter: Filter
-    recalled: tuple[Recalled, ...]
+    recalled: tuple[PriorValue, ...]
     window: WindowSpec | None
     type: RowType
     """The stream, without what is recalled."""
-    lists: tuple[tuple[int, Recalled], ...] = ()
+    lists: tuple[tuple[int, PriorValue], ...] = ()
     """Columns of the result that are all values of the window, with their places; `main` has none of them."""
     by: int | None = None
     """The field by which events are those of several partitions, each with those before it of its own; None: of one."""
 
     @cached_property
-    def shifted(self) -> tuple[Recalled, ...]:
+    def shifted(self) -> tuple[PriorValue, ...]:
         """What is read of the event so many before, whatever its key."""
         there = ("earlier",) if isinstance(self.window, Grouped) else ("earlier", "row")
         return tuple(each for each in self.recalled if each.what in there)
@@ -151,7 +151,7 @@ class Recalling:
             found.append(values.take(pa.array(order[before], mask=~own)))
         return found, pa.table(known, schema=earlier.schema)
 
-    def _there(self, values: pa.Array, each: Recalled, times: Ints, arrived: Ints) -> pa.Array:
+    def _there(self, values: pa.Array, each: PriorValue, times: Ints, arrived: Ints) -> pa.Array:
         """The values of those events that the window still holds."""
         match self.window:
             case Length(size) if each.offset >= size:
@@ -163,7 +163,7 @@ class Recalling:
             case _:
                 return values
 
-    def _read(self, each: Recalled, content: pa.Table | None, window: Standing | None, taken: Taken) -> pa.Array:
+    def _read(self, each: PriorValue, content: pa.Table | None, window: Standing | None, taken: Taken) -> pa.Array:
         """What is read of the window's rows with each of the events taken; lists only once it is known who shows them."""
         assert content is not None and window is not None
         match each.what:
@@ -191,7 +191,7 @@ class Recalling:
         return content[stays] if isinstance(stays, slice) else content.take(pa.array(stays))
 
 
-def _with(column: pa.ChunkedArray, each: Recalled, taken: Taken) -> pa.Array:
+def _with(column: pa.ChunkedArray, each: PriorValue, taken: Taken) -> pa.Array:
     """What is read of earlier events, and the same of those taken."""
     return pa.concat_arrays([*column.chunks, plain(evaluate(each.value, taken.columns, len(taken.times)))])
 
@@ -204,7 +204,7 @@ def _last(parts: Ints, most: int) -> np.ndarray:
     return found
 
 
-def _values(each: Recalled, content: pa.Table, taken: Taken, places: Ints) -> pa.Array:
+def _values(each: PriorValue, content: pa.Table, taken: Taken, places: Ints) -> pa.Array:
     """The values of rows at some places among those of the window, behind which the events taken stand; of -1 null."""
     first = int(places[places >= 0].min(initial=content.num_rows))
     arrived = evaluate(each.value, taken.columns, len(taken.times))
@@ -220,23 +220,23 @@ def _shifted(values: pa.Array, begin: int, rows: int) -> pa.Array:
     return pa.concat_arrays([pa.nulls(missing, values.type), values[: rows - missing]])
 
 
-def _reached(stream: RowType, recalled: Sequence[Recalled]) -> RowType:
+def _reached(stream: RowType, recalled: Sequence[PriorValue]) -> RowType:
     further = {f"{each.offset} before ({i})": each.type for i, each in enumerate(recalled)}
     return RowType(stream.name, {**stream.fields, **further})
 
 
-def recalling(
+def prior_access(
     plan: Select, stream: RowType, ordered: bool = False, rated: Making | None = None, by: int | None = None
-) -> Recalling | str:
+) -> PriorAccess | str:
     """The core of a statement with look-ups of earlier events, or the first reason against it. `rated` makes that of one with an
-    output rate, if it may have one, whose rows may be `ordered`; `by`: as in `Recalling`.
+    output rate, if it may have one, whose rows may be `ordered`; `by`: as in `PriorAccess`.
     """
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest:
         return "an input that is not a plain stream"
     if plan.rate.limited and input.window is not None and (ordered or not _at_once(plan)):
         return "earlier events of rows that wait for an output, over a window that they may leave before"
-    recalled = list[Recalled]()
+    recalled = list[PriorValue]()
     for lookup in plan.lookups:
         found = _recalled(lookup)
         if isinstance(found, str):
@@ -263,20 +263,20 @@ def recalling(
     main = rated(wider, type, ordered) if rated is not None and plan.rate.limited else _main(wider, type)
     if isinstance(main, str):
         return main
-    return Recalling(main, read, input.filter, tuple(recalled), window, stream, lists, by)
+    return PriorAccess(main, read, input.filter, tuple(recalled), window, stream, lists, by)
 
 
-def _recalled(lookup: Lookup) -> Recalled | str:
+def _recalled(lookup: Lookup) -> PriorValue | str:
     """What a look-up reads, or the first reason against it."""
     match lookup:
         case Earlier(input=0, offset=offset, value=Field() as value):
-            return Recalled(value, "earlier", offset)
+            return PriorValue(value, "earlier", offset)
         case Previous(input=0, what="row", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
-            return Recalled(value, "row", offset)
+            return PriorValue(value, "row", offset)
         case Previous(input=0, what="tail", value=Field() as value, offset=Const(value=int(offset))) if offset >= 0:
-            return Recalled(value, "tail", offset)
+            return PriorValue(value, "tail", offset)
         case Previous(input=0, what="count" | "tail" | "window" as what, value=Field() as value, offset=None):
-            return Recalled(value, what)
+            return PriorValue(value, what)
         case Earlier() | Previous():
             return "an earlier event other than a field of the one that is so many before"
         case _:
@@ -294,7 +294,7 @@ def _steady(window: WindowSpec | None) -> bool:
             return False
 
 
-def _lists(plan: Select, recalled: Sequence[Recalled], width: int) -> tuple[tuple[int, Recalled], ...]:
+def _lists(plan: Select, recalled: Sequence[PriorValue], width: int) -> tuple[tuple[int, PriorValue], ...]:
     """The columns that are all values of a window, with their places."""
     read = [each.index - width if isinstance(each, Field) else -1 for each in plan.projection.columns]
     found = [(place, recalled[number]) for place, number in enumerate(read) if number >= 0]

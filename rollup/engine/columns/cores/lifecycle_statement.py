@@ -17,7 +17,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.lives import Course, Lives
+from rollup.engine.columns.cores.lifecycle import Lifecycle, LifecycleBatch
 from rollup.engine.columns.cores.projecting import FilterProject, Made, accepted, projected
 from rollup.engine.columns.evaluate import flags, passing
 from rollup.engine.columns.groups import Ints, equals
@@ -39,14 +39,14 @@ def core(wanted, {slots}{results}):
 
 
 @dataclass(frozen=True)
-class Living:
+class LifecycleStatement:
     """`inner`: the other statement, over a stream of `type`, of the events that pass `filter`; `routed`: a partition takes
     those that have the key of the event that began it. The projection sees what its projection would, then the
     `properties` of the partition, of which fields of that event have numbers. `at_end`: shown is what a partition has when it
     ends, alone.
     """
 
-    lives: Lives
+    lives: Lifecycle
     filter: Filter
     routed: bool
     inner: FilterProject | Folded
@@ -102,7 +102,7 @@ class Living:
         starts = [] if lives.start is None else [[lives.overlap or not children, None, None]]
         return [number, [number, starts, children]]
 
-    def _after(self, state: State, inner: State, course: Course) -> State:
+    def _after(self, state: State, inner: State, course: LifecycleBatch) -> State:
         """The state of the whole after a batch."""
         number = state.scalars["number"] + course.known.num_rows - state.tables["partitions"].num_rows
         return self.state(inner, course.left, number)
@@ -117,7 +117,7 @@ class Living:
         now: int = state.scalars["now"]
         return replace(batch, times=np.maximum(batch.times, now), now=max(batch.now, now))
 
-    def _course(self, state: State, batch: Batch) -> Course:
+    def _course(self, state: State, batch: Batch) -> LifecycleBatch:
         """What becomes of the partitions in a batch."""
         number: int = state.scalars["number"]
         return self.lives.course(state.tables["partitions"], number, batch, self._takes(batch), self.routed)
@@ -140,7 +140,7 @@ class Living:
         ends = pa.array(np.where(due <= now, now, due))
         return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
 
-    def _wider(self, batch: Batch, course: Course) -> Batch:
+    def _wider(self, batch: Batch, course: LifecycleBatch) -> Batch:
         """Each event as often as partitions take it, with what these are told by."""
         event, columns, times = course.event, batch.columns, batch.times
         if len(event) != batch.rows or not np.array_equal(event, np.arange(batch.rows)):
@@ -148,13 +148,13 @@ class Living:
             columns, times = tuple(column.take(places) for column in columns), times[event]
         return Batch((*columns, pa.array(self._named(course.known)[course.part])), times, batch.now, batch.stream)
 
-    def _told(self, made: Made, course: Course) -> Output:
+    def _told(self, made: Made, course: LifecycleBatch) -> Output:
         """The rows of events; that with which a partition begins comes to it first."""
         event, part = course.event[made.places], course.part[made.places]
         early = course.came[part] == event
         return self._output(made.at, event, made.columns, part, course.known, early, made.sign).emitted(self.emitted)
 
-    def _ended(self, after: State, course: Course) -> Output:
+    def _ended(self, after: State, course: LifecycleBatch) -> Output:
         """What partitions that end have; also of those that have nothing there is a delivery."""
         columns, place = self.values(after, course.known, course.over)
         part, at, by = (each[place] for each in (course.over, course.until, course.by))
@@ -237,7 +237,7 @@ class Living:
         lines = self.inner.lines
         return _VALUES.format(value=block(lines.value(), 2), **lines.names)
 
-    def _without(self, inner: State, course: Course) -> State:
+    def _without(self, inner: State, course: LifecycleBatch) -> State:
         """The state without the groups of partitions that have ended."""
         if not isinstance(self.inner, Folded) or not len(course.over):
             return inner

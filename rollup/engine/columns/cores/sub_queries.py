@@ -45,7 +45,7 @@ _WINDOWS = Length | Time | KeepAll | Unique | Sorted
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubQueryAggregates:
     """A sub-query with aggregates: its core, and the type of its stream."""
 
     core: Folded
@@ -94,7 +94,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True)
-class Asking:
+class WithSubQueries:
     """The statement; `main` reads the fields of its stream, then the answers."""
 
     main: FilterProject
@@ -140,7 +140,7 @@ def heard(core: Folded, type: RowType, state: State, batch: Batch) -> tuple[Stat
     return inner, output, np.where(output.event >= 0, output.event, np.searchsorted(times, output.at))
 
 
-def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
+def with_sub_queries(plan: Select, reads: Mapping[str, RowType]) -> WithSubQueries | str:
     """The core of a statement with sub-queries, or the first reason against it."""
     input = plan.inputs[0]
     if len(plan.inputs) != 1 or not isinstance(input, StreamInput):
@@ -154,7 +154,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
         asked, answer = part
         found.append(asked)
         shown.append(answer)
-        width += asked.width if isinstance(asked, Asked) else 1
+        width += asked.width if isinstance(asked, SubQueryAggregates) else 1
     projection, where = plan.projection, plan.where
     columns = tuple(Field(0, i, kind) for i, kind in enumerate(fields)) if projection.whole else projection.columns
     columns = tuple(_answered(column, shown) for column in columns)
@@ -162,7 +162,7 @@ def asking(plan: Select, reads: Mapping[str, RowType]) -> Asking | str:
     where = None if where is None else _answered(where, shown)
     projection = replace(projection, columns=columns, having=having, whole=False)
     main = filter_project(replace(plan, projection=projection, where=where, lookups=(), own_inputs=()))
-    return main if isinstance(main, str) else Asking(main, tuple(found))
+    return main if isinstance(main, str) else WithSubQueries(main, tuple(found))
 
 
 def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> tuple[Part, Expr] | str:
@@ -220,7 +220,7 @@ def _listed(expr: Expr) -> list[int]:
 
 def _quantified(
     lookup: Subquery, input: StreamInput, stream: RowType, op: Quantifier, value: Expr, at: int
-) -> tuple[Asked, Expr] | str:
+) -> tuple[SubQueryAggregates, Expr] | str:
     """A comparison with all or any of the values of a window: with what its aggregates say of them."""
     calls, answer = compared(op, value, lookup.columns[0], at)
     if lookup.calls or lookup.keys or lookup.having is not None:
@@ -230,7 +230,9 @@ def _quantified(
     return found if isinstance(found, str) else (found[0], answer)
 
 
-def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) -> tuple[Asked, Expr] | str:
+def _aggregated(
+    lookup: Subquery, input: StreamInput, stream: RowType, at: int
+) -> tuple[SubQueryAggregates, Expr] | str:
     """A sub-query with aggregates, and the first of its answers."""
     if lookup.having is not None or lookup.keys:
         return "a sub-query of groups"
@@ -239,7 +241,7 @@ def _aggregated(lookup: Subquery, input: StreamInput, stream: RowType, at: int) 
     inner = Select((input,), stream, Projection(lookup.columns), levels=(Level((), calls_of(lookup)),), total=True)
     core = folded(replace(inner, where=where_of(lookup)), len(stream.fields))
     kind = answer_type(lookup.columns[0].type)
-    return core if isinstance(core, str) else (Asked(core, stream), Field(0, at, kind))
+    return core if isinstance(core, str) else (SubQueryAggregates(core, stream), Field(0, at, kind))
 
 
 def unaggregated(lookup: Subquery, input: StreamInput) -> str | None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from rollup.engine.columns.cores.by_partition import by_partition, numbered
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.lives import Lives
-from rollup.engine.columns.cores.living import Living
+from rollup.engine.columns.cores.lifecycle import Lifecycle
+from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.partitioned import Seeing, shown
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import whole_columns
@@ -73,7 +73,7 @@ class _Own:
         return replace(given, columns=tuple(map(self.rewritten, given.columns)), having=having)
 
 
-def living(plan: Select, context: Context, type: RowType) -> Living | str:
+def lifecycle_statement(plan: Select, context: Context, type: RowType) -> LifecycleStatement | str:
     """The core of a statement in a context of one level whose partitions begin and end, or the first reason against it."""
     ((name, level),) = context.levels
     assert isinstance(level, Lived)
@@ -102,7 +102,7 @@ def living(plan: Select, context: Context, type: RowType) -> Living | str:
         return reason
     shows = isinstance(inner, Folded) and inner.by_group and (plan.total or plan.rate.mode == "snapshot")
     properties, at_end = tuple(own.properties), plan.rate.at_end
-    return Living(lives, filter, bool(route), inner, wider, seen, properties, plan.emitted, at_end, shows)
+    return LifecycleStatement(lives, filter, bool(route), inner, wider, seen, properties, plan.emitted, at_end, shows)
 
 
 def _unlike(plan: Select) -> str | None:
@@ -128,7 +128,7 @@ def _beside(plan: Select, inner: FilterProject | Folded) -> str | None:
     return "a column that is neither a key nor an aggregate" if any(fields) else None
 
 
-def _lives(context: Context, type: RowType, own: _Own, route: tuple[int, ...], stream: str) -> Lives | str:
+def _lives(context: Context, type: RowType, own: _Own, route: tuple[int, ...], stream: str) -> Lifecycle | str:
     """How partitions begin and end, where a statement takes events by the key `route`, or all."""
     ((name, level),), kinds = context.levels, tuple(type.fields.values())
     assert isinstance(level, Lived)
@@ -149,7 +149,7 @@ def _lives(context: Context, type: RowType, own: _Own, route: tuple[int, ...], s
     if own.tag is not None and any(kind.arrow is None for kind in kinds):
         return "an event with a field that no column holds, with which partitions begin"
     span = end if isinstance(end, int) else 0
-    lives = Lives(context.name, name, start, stop, span, level.overlap, key, apart, bool(by), own.tag, kinds)
+    lives = Lifecycle(context.name, name, start, stop, span, level.overlap, key, apart, bool(by), own.tag, kinds)
     return first(filtered(each) for each in (start, stop) if each is not None) or lives
 
 
