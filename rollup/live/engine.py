@@ -120,10 +120,10 @@ class Engine:
         found = self._columns.placed()
         return [replace(each, executor="program") for each in found] if self._residence.goes_over else found
 
-    def send(self, stream: str, rows: Any, at: str | Sequence[int] | None = None) -> None:
+    def send(self, stream: str, rows: Any, at: str | int | Sequence[int] | None = None) -> None:
         """Send events, one after the other: a dict, several dicts, an Arrow table or a frame.
 
-        `at`: the instant of each event, or the field that holds it; the clock goes there before the event. Raises
+        `at`: the instant of all events or of each, or the field that holds it. The clock goes there before the event. Raises
         QueryError for an event that does not fit its stream; those before it were taken.
         """
         kinds = self._deployer.catalog.types.get(stream)
@@ -140,7 +140,7 @@ class Engine:
         if wrong is not None:
             raise wrong
 
-    def _times(self, kinds: RowType, events: Events, at: str | Sequence[int]) -> tuple[Ints, QueryError | None]:
+    def _times(self, kinds: RowType, events: Events, at: str | int | Sequence[int]) -> tuple[Ints, QueryError | None]:
         """The instants of events, up to the first that cannot be, and what is wrong with it."""
         given: Any = at
         if isinstance(at, str):
@@ -152,6 +152,8 @@ class Engine:
             given = [values[place] for values in events.rows(self._component.runner.row)]
             if kinds.fields[at].kind is Kind.STRING:
                 given = [self._read_instant(text) for text in given]
+        elif isinstance(at, int) and not isinstance(at, bool):
+            given = [at] * len(events)
         elif isinstance(given, pa.Array | pa.ChunkedArray) or hasattr(given, "to_numpy"):
             given = np.asarray(given)
         if not _are_instants(given) or len(given) != len(events):
