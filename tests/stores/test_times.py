@@ -121,9 +121,9 @@ def test_instants_are_printed_in_the_zone(capsys: pytest.CaptureFixture[str]) ->
     show(answer, Format.JSON, "Europe/Berlin")
     show(answer, Format.TABLE, "Europe/Berlin")
     said = capsys.readouterr().out
-    assert "2018-07-02 00:30:00+02:00,2018-07-01" in said
-    assert '{"at": "2018-01-05 01:00:00.000005+01:00", "day": null}' in said
-    assert "│ 2018-07-02 00:30:00 " in said
+    assert "2018-07-02T00:30:00+02:00,2018-07-01" in said
+    assert '{"at": "2018-01-05T01:00:00.000005+01:00", "day": null}' in said
+    assert " 2018-07-02 00:30:00 │" in said
 
 
 @pytest.mark.parametrize(
