@@ -181,6 +181,7 @@ def test_spark_writes_merges_and_reads_a_delta_table(spark: SparkSession, tmp_pa
 
 @pytest.mark.spark
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_spark_streams_from_kafka_to_delta(spark: SparkSession, kafka: KafkaBroker, tmp_path: Path) -> None:
     topic = kafka.new_topic(partitions=2)
     kafka.produce(topic, ["a", "b"], partition=0)

@@ -38,6 +38,7 @@ def survived(folder: Path, kills: int, *arguments: str, seconds: float = 590) ->
     return found
 
 
+@pytest.mark.slow
 def test_killed_a_few_times_several_aggregations_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
     survived(tmp_path, 4, "--round", "4", "--seed", "5", "--files", "24")
 

@@ -73,6 +73,7 @@ def test_a_replay_killed_among_the_raw_files_goes_on_where_it_was(
         pytest.param("commit.record", True, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_a_replay_killed_in_its_commit_is_simply_given_again(
     place: Place, rollup: Callable[..., tuple[int, str]], fault: str, done: bool
 ) -> None:

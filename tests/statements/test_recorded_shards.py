@@ -35,6 +35,7 @@ def test_recorded_cases_that_have_keys_answer_in_shards(language: str, least: in
         replace(case, ordered=False).compare(rows)
 
 
+@pytest.mark.slow
 def test_recorded_statements_of_epl_that_have_keys_answer_in_shards() -> None:
     """Each in 3 shards and undivided, its state packed and read between batches; one that is not divided says why."""
     divided = 0
