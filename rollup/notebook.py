@@ -29,18 +29,19 @@ class Shown:
         self.answer, self.zone = answer, zone
 
     def _repr_html_(self) -> str:
-        from rollup.cli.query import cell
+        from rollup.cli.query import cell, columns_of
 
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in self.answer.schema.names)
+        names = self.answer.schema.names
+        heads = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         rows = "".join(
             "<tr>"
-            + "".join(f"<td>{html.escape(cell(name, value, self.zone))}</td>" for name, value in row.items())
+            + "".join(f"<td>{html.escape(cell(name, value))}</td>" for name, value in zip(names, row, strict=True))
             + "</tr>"
-            for row in self.answer.slice(0, _ROWS).to_pylist()
+            for row in zip(*columns_of(self.answer.slice(0, _ROWS), self.zone), strict=True)
         )
         count = self.answer.num_rows
         more = f"the first {_ROWS} of {count:,} rows" if count > _ROWS else f"{count} row{'' if count == 1 else 's'}"
-        timed = f", times in {html.escape(self.zone)}" if TIMESTAMP in self.answer.schema.names else ""
+        timed = f", times in {html.escape(self.zone)}" if TIMESTAMP in names else ""
         return f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{more}{timed}</p>"
 
     def __repr__(self) -> str:

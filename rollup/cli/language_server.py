@@ -17,12 +17,12 @@ from pygls.workspace import TextDocument
 from rollup.cli.languages.trials import EXTENSIONS, LANGUAGES
 from rollup.conf import load
 from rollup.core.errors import RollupError
+from rollup.lang.sql.declarations import in_sql
 from rollup.plan.aggregates import AGGREGATES
 from rollup.plan.composed import COMPOSED
 from rollup.plan.functions import FUNCTIONS
 from rollup.program import Program, compile_app
 
-APPS = (".siddhi", ".sql")
 _SERVER = LanguageServer("rollup", "v1")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _CONFIGURATION = re.compile(r"^\s*app\s*=", re.MULTILINE)
@@ -36,7 +36,7 @@ def problem(document: TextDocument) -> RollupError | None:
     """
     path = Path(document.path)
     try:
-        if path.suffix in APPS:
+        if _is_app(document):
             compile_app(document.source)
         elif path.suffix == ".toml" and _CONFIGURATION.search(document.source):
             load(path).program()
@@ -95,12 +95,16 @@ def names(document: TextDocument) -> Iterator[types.CompletionItem]:
 
 
 def _program(document: TextDocument) -> Program | None:
-    if Path(document.path).suffix not in APPS:
-        return None
     try:
-        return compile_app(document.source)
+        return compile_app(document.source) if _is_app(document) else None
     except RollupError:
         return None
+
+
+def _is_app(document: TextDocument) -> bool:
+    """Whether a document is an app; a file of SQL may also hold standing queries, which need the streams of theirs."""
+    suffix = Path(document.path).suffix
+    return suffix == ".siddhi" or (suffix == ".sql" and in_sql(document.source))
 
 
 def _publish(uri: str) -> None:

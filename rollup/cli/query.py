@@ -70,7 +70,7 @@ def show(answer: pa.Table, form: Format, zone: str | None) -> None:
         with pa.ipc.new_stream(sys.stdout.buffer, answer.schema) as writer:
             writer.write_table(answer)
         return
-    names, columns = answer.schema.names, _values(answer, zone)
+    names, columns = answer.schema.names, columns_of(answer, zone)
     if form is Format.CSV:
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
@@ -87,7 +87,7 @@ def show(answer: pa.Table, form: Format, zone: str | None) -> None:
         _table(answer, columns, zone)
 
 
-def _values(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
+def columns_of(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
     """The columns of an answer; its instants are times of a zone, or without one milliseconds."""
     import pyarrow as pa
 
@@ -146,19 +146,17 @@ def _table(answer: pa.Table, columns: list[list[Any]], zone: str | None) -> None
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_timestamp)
         column.justify = "right" if any(is_one(field.type) for is_one in kinds) else "left"
     for row in zip(*columns, strict=True):
-        table.add_row(*(cell(name, value, zone) for name, value in zip(answer.schema.names, row, strict=True)))
+        table.add_row(*(cell(name, value) for name, value in zip(answer.schema.names, row, strict=True)))
     console().print(table)
     print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
 
 
-def cell(name: str, value: object, zone: str | None) -> str:
-    """A value of an answer for people: a time in a zone, a number with its thousands apart."""
-    from rollup.core.calendar import to_local
-
+def cell(name: str, value: object) -> str:
+    """A value of `columns_of` for people: a number has its thousands apart, but not milliseconds since 1970."""
     if value is None:
         return "·"
     if name in ("AGG_TIMESTAMP", "AGG_TIME") and isinstance(value, int):
-        return f"{value}" if zone is None else f"{to_local(value, zone):%Y-%m-%d %H:%M:%S}"
+        return f"{value}"
     if isinstance(value, float):
         return f"{value:,.2f}"
     if isinstance(value, Decimal):

@@ -41,12 +41,13 @@ def serve(
         return
     import asyncio
 
+    from rollup.gateway.servers.options import ServeOptions
     from rollup.gateway.servers.serve import serve as listen
 
     async def run() -> None:
         works = [listen(found, _tell)]
         if with_ui:
-            works.append(listening(found, str(found.serve.get("host", "127.0.0.1")), ui_port).until_cancelled())
+            works.append(listening(found, ServeOptions.of(found, passwords=False).host, ui_port).until_cancelled())
         running = asyncio.current_task()
         assert running is not None
         for number in (signal.SIGINT, signal.SIGTERM):

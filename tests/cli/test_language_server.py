@@ -50,6 +50,7 @@ def test_a_configuration_is_marked_at_the_key_that_is_wrong(tmp_path: Path) -> N
     (found,) = diagnostics(document(tmp_path / "conf.toml", text))
     assert "json" in found.message and found.range.start.line in (2, 3)
     assert diagnostics(document(tmp_path / "conf.toml", text.replace("jsn", "json"))) == []
+    assert diagnostics(document(tmp_path / "hourly.sql", "SELECT STREAM * FROM S")) == [], "its streams are elsewhere"
     assert diagnostics(document(tmp_path / "pyproject.toml", "[project]\nname = 1\n")) == [], "it is no configuration"
 
 

@@ -34,6 +34,11 @@ def blocks(page: Path) -> list[Block]:
     return [Block(m[1], m[2], m[3], text.count("\n", 0, m.start()) + 1) for m in _FENCE.finditer(text)]
 
 
+def commands_of(page: Path) -> list[Command]:
+    """The commands of a page, in order."""
+    return [command for block in blocks(page) if block.language == "console" for command in commands(block)]
+
+
 def commands(block: Block) -> list[Command]:
     """The commands of a `console` block."""
     found: list[Command] = []

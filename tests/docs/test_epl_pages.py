@@ -9,17 +9,11 @@ import typer
 from typer.testing import CliRunner
 
 from rollup.cli.languages.try_ import try_
-from tests.docs.markdown import Command, blocks, commands
+from tests.docs.markdown import Command, blocks, commands_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = [DOCS / "epl.md", DOCS / "cookbook.md"]
-COMMANDS = [
-    (page, command)
-    for page in PAGES
-    for block in blocks(page)
-    if block.language == "console"
-    for command in commands(block)
-]
+COMMANDS = [(page, command) for page in PAGES for command in commands_of(page)]
 APP = typer.Typer()
 APP.command()(try_)
 

@@ -13,23 +13,13 @@ from typer.testing import CliRunner
 
 from rollup.cli.main import cli
 from rollup.conf import load
-from tests.docs.markdown import Command, blocks, commands
+from tests.docs.markdown import Command, commands_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("*/README.md"))
-
-
-def shown(name: str) -> list[Command]:
-    """The commands of an example."""
-    return [
-        command
-        for block in blocks(ROOT / name / "README.md")
-        if block.language == "console"
-        for command in commands(block)
-    ]
 
 
 def printed(command: Command, request: pytest.FixtureRequest) -> str:
@@ -61,7 +51,7 @@ def test_an_example_does_what_its_readme_says(
 ) -> None:
     shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path / name)
-    found = shown(name)
+    found = commands_of(Path("README.md"))
     assert found
     for command in found:
         assert printed(command, request) == command.output, command.words

@@ -9,17 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import Command, blocks, commands
+from tests.docs.markdown import Command, blocks, commands_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "docs" / "queries.md", ROOT / "docs" / "apps.md"]
-COMMANDS = [
-    (page, command)
-    for page in PAGES
-    for block in blocks(page)
-    if block.language == "console"
-    for command in commands(block)
-]
+COMMANDS = [(page, command) for page in PAGES for command in commands_of(page)]
 
 
 def test_the_pages_have_commands_to_run() -> None:

@@ -10,15 +10,13 @@ from typer.testing import CliRunner
 
 from rollup.cli.main import cli
 from rollup.conf import load
-from tests.docs.markdown import Command, blocks, commands
+from tests.docs.markdown import Command, blocks, commands_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("tutorial.md", "tutorial-kafka.md")]
-COMMANDS, OF_KAFKA = (
-    [command for block in blocks(page) if block.language == "console" for command in commands(block)] for page in PAGES
-)
+COMMANDS, OF_KAFKA = map(commands_of, PAGES)
 RUN = next(place for place, command in enumerate(COMMANDS) if command.words[1] == "run")
 
 

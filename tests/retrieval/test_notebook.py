@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import rollup
 from rollup.conf import Conf
+from rollup.notebook import Shown
 from tests.gateway.trades import APP, at, configuration, host
 
 
@@ -57,6 +60,15 @@ def test_what_is_wrong_is_one_line(shell: Any, conf: Conf, capsys: pytest.Captur
 def test_an_answer_without_times_is_a_table_alone(shell: Any, conf: Conf) -> None:
     found = run(shell, f"%%rollup '{conf.path}'\nselect symbol from TradeAgg within '2018' per 'years' order by symbol")
     assert len(found.outputs) == 1
+
+
+def test_all_times_are_those_of_the_zone_that_is_named() -> None:
+    night = datetime(2026, 3, 27, 23, tzinfo=UTC)
+    times = pa.array([night], pa.timestamp("us", "UTC"))
+    answer = pa.table({"AGG_TIMESTAMP": [round(night.timestamp() * 1000)], "AGG_TIME": times, "n": [1234]})
+    said = Shown(answer, "Europe/Berlin")._repr_html_()
+    assert said.count("<td>2026-03-28 00:00:00</td>") == 2 and "<td>1,234</td>" in said
+    assert "times in Europe/Berlin" in said
 
 
 def test_what_there_is_can_be_found() -> None:

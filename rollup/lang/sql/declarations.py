@@ -214,11 +214,11 @@ def _text(token: Token) -> str:
 
 def _annotation(option: _Option, levels: tuple[Duration, ...]) -> Annotation:
     """The annotation that an option of an aggregation is. Raises PlanError for one that is not known."""
+    plain = option.annotation(option.name)
     if option.name in (ZONE, "description"):
-        return option.annotation(option.name)
+        return plain
     if option.name == "late":
         return option.annotation("OutOfOrder")
-    plain = option.annotation(option.name)
     if option.name == "lateness":
         length = period(plain, option.value)
         if length is None:
