@@ -72,7 +72,7 @@ def _check(level: Duration, rows: list[tuple[int, str]], literal: str | None) ->
 
 
 @pytest.mark.parametrize("level", Duration)
-@examples(12)
+@examples(6)
 @given(rows=st.lists(st.tuples(INSTANTS, st.sampled_from(FIXED + NAMED)), min_size=1, max_size=40))
 def test_sql_cuts_as_the_calendar_does_in_the_zone_of_the_row(level: Duration, rows: list[tuple[int, str]]) -> None:
     _check(level, rows, None)
@@ -88,7 +88,7 @@ def test_sql_cuts_as_the_calendar_does_in_a_zone_known_to_the_plan(
     _check(level, [(t, zone) for t in instants], zone)
 
 
-@examples(600)
+@examples(300)
 @given(t=INSTANTS, zone=st.sampled_from(FIXED + NAMED), level=st.sampled_from(Duration), count=st.integers(-3, 5))
 @example(t=1_520_740_800_000 + 5 * 3_600_000, zone="America/Havana", level=Duration.DAYS, count=1)
 def test_the_calendar_agrees_with_the_oracle(t: int, zone: str, level: Duration, count: int) -> None:

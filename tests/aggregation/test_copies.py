@@ -66,7 +66,7 @@ def test_an_event_takes_as_many_numbers_as_copies_of_it_reach_one_stream(app: st
     assert compile_app(app).scale("S") == (2 if app is TWICE else 5)
 
 
-@examples(12)
+@examples(6)
 @drawn(
     st.sampled_from([TWICE, DEEP]),
     st.lists(st.tuples(st.integers(-3, 9), *[st.integers(0, 40).map(lambda n: n * 500)] * 2), min_size=1, max_size=12),
@@ -87,6 +87,7 @@ def test_however_events_are_batched_the_copies_arrive_as_one_event_after_the_oth
 
 
 @pytest.mark.parametrize("app", [TWICE, DEEP])
+@pytest.mark.few(1)
 def test_a_task_numbers_copies_as_the_oracle_sees_them_arrive_over_several_files(app: str, tmp_path: Path) -> None:
     rows = [(n % 7 - 1, 500 * (n * 5 % 13), 500 * (n * 7 % 17)) for n in range(20)]
     judge, files = App(app), list[dict[str, Any]]()

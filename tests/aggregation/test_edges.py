@@ -82,6 +82,7 @@ def test_only_what_a_step_of_the_clock_divides_is_looked_at_again(keyed: bool) -
 
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize("key", ["kind", "events", "commit", "number", "level"])
+@pytest.mark.few(5)
 def test_a_group_key_may_have_any_name_that_the_ledger_of_late_events_could_use(
     key: str, store: str, request: pytest.FixtureRequest
 ) -> None:

@@ -60,7 +60,7 @@ def same(found: Outputs, wanted: Outputs) -> None:
     assert found.resume == wanted.resume
 
 
-@examples(18)
+@examples(9)
 @given(sequences())
 def test_cut_and_whole_and_oracle_agree(drawn: tuple[Setup, list[Row], list[int], list[int]]) -> None:
     setup, rows, cuts, tasks = drawn
@@ -75,7 +75,7 @@ def test_cut_and_whole_and_oracle_agree(drawn: tuple[Setup, list[Row], list[int]
     assert set(conserved(parts, len(rows) - refused).values()) == {0}
 
 
-@examples(8)
+@examples(4)
 @given(sequences(), st.data())
 def test_a_rebuild_from_the_tables_alone_agrees_with_the_oracle(
     drawn: tuple[Setup, list[Row], list[int], list[int]], data: st.DataObject
@@ -97,7 +97,7 @@ def test_a_rebuild_from_the_tables_alone_agrees_with_the_oracle(
     same(real.outputs(), oracle_outputs(judge))
 
 
-@examples(8)
+@examples(4)
 @given(sequences(), st.data())
 def test_an_answer_is_stored_and_open_rows_once_each(
     drawn: tuple[Setup, list[Row], list[int], list[int]], data: st.DataObject

@@ -165,7 +165,7 @@ def cases(draw: st.DrawFn) -> tuple[str, list[list[Any]], list[str]]:
     return app, rows, asked
 
 
-@examples(25)
+@examples(12)
 @given(cases())
 def test_whatever_the_names_and_values_are_every_event_counts_and_every_answer_is_the_oracles(
     drawn: tuple[str, list[list[Any]], list[str]],

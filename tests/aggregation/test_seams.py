@@ -62,7 +62,7 @@ def _same(group: tuple[object, ...]) -> str:
 
 
 @given(_parts())
-@examples(200)
+@examples(100)
 def test_a_row_left_alone_is_of_no_other_tables_group_and_none_is_lost(parts: list[pa.Table]) -> None:
     identity = parts[0].column_names[:-1]
     alone, shared = alike(parts, identity)
@@ -84,7 +84,7 @@ def test_of_two_partitions_with_few_groups_in_common_only_those_are_merged() -> 
 
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=9), min_size=1, max_size=4), st.sampled_from([1, 2, 700, 1500]))
-@examples(200)
+@examples(100)
 def test_rows_are_put_in_order_of_their_buckets_and_stay_in_theirs_within_one(
     chunks: list[list[int]], long: int
 ) -> None:
@@ -106,7 +106,7 @@ def test_rows_are_put_in_order_of_their_buckets_and_stay_in_theirs_within_one(
 
 @given(st.lists(st.lists(st.integers(0, 9), max_size=30), min_size=1, max_size=4), st.booleans(), st.randoms())
 @pytest.mark.parametrize("text", [False, True])
-@examples(100)
+@examples(50)
 def test_the_buckets_of_a_batch_are_found_in_whatever_order_its_rows_come(
     text: bool, parts: list[list[int]], ordered: bool, chance: Random
 ) -> None:

@@ -105,6 +105,7 @@ def invoked(*words: str) -> Result:
 
 
 @pytest.mark.parametrize("data", DATA)
+@pytest.mark.few(4)
 def test_what_init_writes_runs_as_it_is(spark: SparkSession, tmp_path: Path, data: str) -> None:
     write, key, number = DATA[data]
     made = write(tmp_path)
@@ -242,6 +243,7 @@ def test_a_topic_is_looked_at_and_read(spark: SparkSession, kafka: KafkaBroker, 
 
 
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_topic_in_avro_is_looked_at_and_read(
     spark: SparkSession, kafka: KafkaBroker, registry: SchemaRegistry, tmp_path: Path
 ) -> None:

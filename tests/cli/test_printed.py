@@ -43,6 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=lambda value: value[0] + ("-raw" if "--raw" in value else "") if isinstance(value, list) else "",
 )
+@pytest.mark.few(3)
 def test_a_command_that_succeeds_prints_its_answer_and_no_word_more(place: Path, words: list[str], says: str) -> None:
     command = [sys.executable, "-m", "rollup.cli.main", words[0], "rollup.toml", *words[1:]]
     ran = subprocess.run(

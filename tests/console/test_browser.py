@@ -153,6 +153,7 @@ def test_a_question_is_asked_with_keys_and_a_refusal_is_read_out(page: Page) -> 
     "path",
     ["/", JANUARY + "&split=symbol", "/a/TradeAgg", "/s", "/ask?q=select+nosuch", "/ask?q=select+1+as+a", "/dead"],
 )
+@pytest.mark.few(6)
 def test_axe_finds_nothing(browser: Browser, address: str, path: str, scheme: Any) -> None:
     page = browser.new_page(base_url=address, color_scheme=scheme, bypass_csp=True)
     page.goto(path)

@@ -36,6 +36,7 @@ def test_it_says_where_it_is_and_ends_on_a_signal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+@pytest.mark.few(1)
 def test_others_may_not_look_unless_users_are_named(tmp_path: Path, host: str) -> None:
     conf = stored(tmp_path)
     conf.path.write_text(conf.path.read_text().split("[serve.users]")[0])

@@ -21,6 +21,7 @@ def test_the_pages_have_commands_to_run() -> None:
 
 
 @pytest.mark.parametrize(("page", "command"), COMMANDS, ids=[" ".join(each.words)[:50] for _, each in COMMANDS])
+@pytest.mark.few(4)
 def test_a_command_of_a_page_does_what_the_page_says(page: Path, command: Command, tmp_path: Path) -> None:
     words, shown = command.words, command.output
     for block in blocks(page):

@@ -56,7 +56,7 @@ def same(one: Any, two: Any) -> bool:
 
 
 @pytest.mark.parametrize("aggregate", LEAVING, ids=lambda a: a.name)
-@examples(40)
+@examples(20)
 @given(stay=NUMBERS, go=NUMBERS, order=st.randoms(use_true_random=False))
 def test_what_left_leaves_no_trace(aggregate: Aggregate, stay: list[Any], go: list[Any], order: Any) -> None:
     fold = fold_of(aggregate)
@@ -69,7 +69,7 @@ def test_what_left_leaves_no_trace(aggregate: Aggregate, stay: list[Any], go: li
 
 
 @pytest.mark.parametrize("aggregate", MERGING, ids=lambda a: a.name)
-@examples(40)
+@examples(20)
 @given(one=NUMBERS, two=NUMBERS)
 def test_two_parts_merge_to_the_whole_in_either_order(aggregate: Aggregate, one: list[Any], two: list[Any]) -> None:
     fold = fold_of(aggregate)
@@ -83,7 +83,7 @@ def test_two_parts_merge_to_the_whole_in_either_order(aggregate: Aggregate, one:
 AMONG_NUMBERS = st.lists(st.sampled_from([math.nan, -math.inf, -0.5, 1.0, 1.0, 2.0, math.inf]), max_size=8)
 
 
-@examples(100)
+@examples(50)
 @given(stay=AMONG_NUMBERS, go=AMONG_NUMBERS, order=st.randoms(use_true_random=False))
 def test_nan_is_above_all_numbers_and_leaves_as_they_do(stay: list[float], go: list[float], order: Any) -> None:
     both = [*stay, *go]
@@ -110,7 +110,7 @@ ALIKE = st.sampled_from([[0.0, -0.0], [Decimal("1.0"), Decimal("1.00"), Decimal(
 )
 
 
-@examples(100)
+@examples(50)
 @given(found=ALIKE, order=st.randoms(use_true_random=False))
 def test_of_equal_values_the_one_that_leaves_is_not_shown(found: Any, order: Any) -> None:
     """Equal decimals differ in their digits. Of the two zeros the one without a sign stands for both."""

@@ -99,7 +99,7 @@ def cases(test: Callable[..., None]) -> Callable[..., None]:
         (_TO_BOTH, [_A, _B, _C, _B, _C], _NEVER),
     ):
         test = example(*case)(test)
-    return examples(40)(test)
+    return examples(20)(test)
 
 
 @cases

@@ -75,6 +75,7 @@ FILTERS = {
 
 
 @pytest.mark.parametrize("text", FILTERS)
+@pytest.mark.few(3)
 def test_filters_that_do_not_match_are_not_tested(text: str) -> None:
     """Three hundred filters of one shape: an event that few of them concern has few of them tested."""
     component = Component()

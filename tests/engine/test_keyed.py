@@ -92,6 +92,7 @@ def test_a_key_finds_what_looking_through_finds(found: list[dict[str, Any]]) -> 
 @pytest.mark.parametrize("window", WINDOWS)
 @settings(max_examples=6, deadline=None)
 @given(found=events)
+@pytest.mark.few(3)
 def test_values_find_in_a_named_window_what_looking_through_finds(window: str, found: list[dict[str, Any]]) -> None:
     module = _windowed(window)
     assert _answers(BY_KEY, found, module) == _answers(LOOKED_THROUGH, found, module)
@@ -111,6 +112,7 @@ create window T#keepall as S; insert into T select * from S;
 @pytest.mark.parametrize("window", ["length(3)", "time(250 msec)", "keepall", "time_batch(300 msec)", "unique(n)"])
 @settings(max_examples=10, deadline=None)
 @given(found=events)
+@pytest.mark.few(3)
 def test_values_find_in_the_window_of_a_sub_query_what_looking_through_finds(window: str, found: Any) -> None:
     module = ASKED.replace("{window}", window)
     assert _answers(BY_KEY, found, module) == _answers(LOOKED_THROUGH, found, module)

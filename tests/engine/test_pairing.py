@@ -251,6 +251,7 @@ def _sorted(rows: list[Any]) -> list[Any]:
 @pytest.mark.parametrize("text", JOINS)
 @settings(max_examples=40, deadline=None)
 @given(found=steps)
+@pytest.mark.few(10)
 def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: Any) -> None:
     kept = _run(text, found, restarts=True, order=_sorted)
     with pytest.MonkeyPatch.context() as patch:
@@ -374,6 +375,7 @@ def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, fou
 @example(LEAVES_BEFORE_ONE_COMES)
 @example(JUMPS_FOLLOW_JUMPS)
 @given(found=looks)
+@pytest.mark.few(10)
 def test_a_look_or_a_restart_changes_nothing(text: str, found: Any) -> None:
     assert _run(text, found, restarts=True, order=list) == _run(text, found, restarts=False, order=list)
 

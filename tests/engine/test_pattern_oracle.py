@@ -153,7 +153,7 @@ EVENTS = st.lists(st.builds(Event, st.sampled_from("ABC"), st.integers(0, 3)), m
 _AND_NOT = Node("every", (Node("and not", (Node("A", tag="t0"), Node("C", tag="t1"))),))
 
 
-@examples(80)
+@examples(40)
 @example(_AND_NOT, [Event("C", 0), Event("A", 0)])
 @given(patterns(), EVENTS)
 def test_a_pattern_matches_what_it_means(pattern: Node, events: list[Event]) -> None:

@@ -34,7 +34,7 @@ def back(**nodes: Any) -> dict[str, Any]:
     return {path: unpacker.node(path) for path in nodes}
 
 
-@examples(60)
+@examples(30)
 @given(VALUES)
 def test_a_state_of_plain_values_comes_back_equal_and_of_the_same_types(value: Any) -> None:
     found = back(node=value)["node"]

@@ -121,6 +121,7 @@ TRADES = [(f"S{n % 2}", float(n), int((START + timedelta(minutes=17 * n)).timest
         (f"to_timestamp({EPOCH.format(300)})", "UTC", 300),
     ],
 )  # fmt: skip
+@pytest.mark.few(6)
 def test_sums_are_those_of_the_trades(client: Any, name: str, bucket: str, zone: str, seconds: int | None) -> None:
     wanted = dict[datetime, float]()
     for _, price, ts in TRADES:

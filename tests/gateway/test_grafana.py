@@ -96,6 +96,7 @@ def variables(client: Any) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.few(1)
 def test_the_variables_are_aggregations_their_numbers_and_their_keys(client: Any) -> None:
     found = variables(client)
     assert found == {"aggregation": ["TradeAggregation"], "measure": ["avgPrice", "total"], "split": ["symbol"]}

@@ -131,6 +131,7 @@ def limited(rows: int) -> Iterator[Any]:
             yield client
 
 
+@pytest.mark.slow
 def test_fill_that_would_make_too_many_rows_is_refused_before_it_makes_them(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     monkeypatch.setattr(loader, "_ask", lambda *arguments: made.append(arguments))
@@ -140,6 +141,7 @@ def test_fill_that_would_make_too_many_rows_is_refused_before_it_makes_them(monk
 
 
 @pytest.mark.parametrize("per", ["'auto'", "'hours' FILL (zero)"])
+@pytest.mark.few(1)
 def test_no_more_rows_are_computed_than_may_be_answered(monkeypatch: pytest.MonkeyPatch, per: str) -> None:
     computed: list[int] = []
     widened = loader._widened  # pyright: ignore[reportPrivateUsage]

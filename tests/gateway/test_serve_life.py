@@ -123,6 +123,7 @@ def test_an_open_transaction_holds_no_more_than_its_share_and_others_go_on() -> 
                 assert one.execute(january(day)).fetchone() == (6,)
 
 
+@pytest.mark.slow
 def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read() -> None:
     with folder() as made:
         conf = configuration(made)
@@ -156,7 +157,7 @@ def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read
 
 
 @pytest.mark.parametrize("victim", ["the server", "one of its processes"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_killed_server_comes_back_and_answers_are_never_empty(victim: str) -> None:
     with folder() as made:
         conf = configuration(made)

@@ -157,6 +157,7 @@ def test_an_isolated_transaction_reads_one_commit(served: Any, begin: str) -> No
         ("+05:30", "<+05:30>-05:30", "2018-01-02 00:00:00+05:30"),
     ],
 )
+@pytest.mark.few(1)
 def test_a_session_begins_in_the_zone_of_the_configuration(zone: str, shown: str, day: str) -> None:
     with folder() as made:
         conf = configuration(made)

@@ -122,8 +122,9 @@ def check_letters(letters: Iterable[dict[str, Any]]) -> None:
 
 
 @pytest.mark.parametrize("make", SOURCES)
-@examples(25)
+@examples(12)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
+@pytest.mark.few(3)
 def test_every_record_is_counted_or_a_letter(
     tmp_path_factory: pytest.TempPathFactory, make: Callable[..., Made], seed: int, count: int
 ) -> None:
@@ -134,7 +135,7 @@ def test_every_record_is_counted_or_a_letter(
 
 
 @pytest.mark.parametrize("make", [as_json, as_kafka, as_csv])
-@examples(25)
+@examples(12)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
 def test_what_is_an_event_beyond_doubt_is_one_with_its_values(
     tmp_path_factory: pytest.TempPathFactory, make: Callable[..., Made], seed: int, count: int
@@ -153,7 +154,7 @@ def test_what_is_an_event_beyond_doubt_is_one_with_its_values(
         left.pop(at)
 
 
-@examples(60)
+@examples(30)
 @given(content=st.binary(max_size=300))
 def test_no_bytes_at_all_make_a_csv_or_json_file_raise(
     tmp_path_factory: pytest.TempPathFactory, content: bytes

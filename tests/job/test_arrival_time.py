@@ -56,6 +56,7 @@ def refused(policy: str) -> bool:
 
 @pytest.mark.parametrize("policy", [each for each in POLICIES if not refused(each)])
 @pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
+@pytest.mark.few(3)
 def test_a_file_that_is_older_than_the_last_look_at_the_clock_is_not_late(
     tmp_path: Path, kind: str, policy: str
 ) -> None:

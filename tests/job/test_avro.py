@@ -108,7 +108,7 @@ def bare(value: Any) -> Any:
     return value if isinstance(value, bool | bytes | int | float | Decimal | date | None) else str(value)
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_what_was_written_is_what_is_read_together_and_one_by_one(data: st.DataObject) -> None:
     schema, values = data.draw(fields())
@@ -119,7 +119,7 @@ def test_what_was_written_is_what_is_read_together_and_one_by_one(data: st.DataO
         assert not wrong and bare(found.to_pylist()) == bare(records)
 
 
-@examples(60)
+@examples(30)
 @given(st.data())
 def test_exactly_the_messages_that_hold_no_record_are_none(data: st.DataObject) -> None:
     schema, values = data.draw(fields())

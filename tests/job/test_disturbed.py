@@ -225,6 +225,7 @@ def test_statements_without_any_record_begin_anew_and_it_is_said(
 
 
 @pytest.mark.parametrize("make", [two_streams, told])
+@pytest.mark.few(1)
 def test_one_of_two_checkpoints_lost_is_refused_where_something_holds_events_of_both(
     tmp_path: Path, make: Callable[[Path], Job], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,7 +135,7 @@ def _exact(value: Any) -> Any:
     return (math.copysign(1, value), repr(value)) if isinstance(value, float) else value
 
 
-@examples(30)
+@examples(15)
 @given(
     st.lists(documents(), min_size=1, max_size=40), st.sampled_from(list(STREAMS)), st.sampled_from(RENAMED), st.data()
 )
@@ -195,7 +195,7 @@ def nearly_plain(draw: st.DrawFn) -> str:
     return found[:begin] + draw(BYTES) + found[end:] if draw(st.integers(0, 2)) == 0 else found
 
 
-@examples(150)
+@examples(75)
 @given(st.lists(nearly_plain(), min_size=1, max_size=30))
 def test_what_the_compiled_loop_takes_for_plain_is_read_exactly(found: list[str]) -> None:
     stream, numbers = STREAMS[PLAIN], list(range(len(found)))
@@ -207,7 +207,7 @@ def test_what_the_compiled_loop_takes_for_plain_is_read_exactly(found: list[str]
         assert read_by_loop(stream, {}, scanned) == seen(plainly(stream, {}))
 
 
-@examples(30)
+@examples(15)
 @given(st.lists(st.one_of(nearly_plain(), documents()).map(str.encode), max_size=30), st.data())
 def test_a_file_is_the_same_events_and_letters_by_the_loop_and_without_it(
     found: list[bytes], data: st.DataObject
@@ -225,7 +225,7 @@ def test_a_file_is_the_same_events_and_letters_by_the_loop_and_without_it(
         same_both_ways(patch, files, files.Files(stream, {"kind": "json", "path": folder}), listed)
 
 
-@examples(40)
+@examples(20)
 @given(st.lists(st.one_of(nearly_plain(), documents()), min_size=1, max_size=30), st.data())
 def test_messages_are_the_same_events_and_letters_by_the_loop_and_without_it(
     found: list[str], data: st.DataObject

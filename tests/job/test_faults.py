@@ -78,7 +78,7 @@ def run_with(
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "json", "delta"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_share_that_is_away_for_a_moment_costs_no_event(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -127,6 +127,7 @@ def whole_again(pid: int) -> None:
 
 
 @pytest.mark.parametrize("fault", [no_more_files, killed])
+@pytest.mark.few(1)
 def test_a_worker_without_files_or_life_costs_no_event(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, fault: Callable[[int], None]
 ) -> None:
@@ -194,6 +195,7 @@ def test_a_file_that_may_not_be_read_yet_costs_no_event(tmp_path: Path) -> None:
     assert (events(job), job.letters()) == (3, [])
 
 
+@pytest.mark.slow
 def test_a_fault_that_stays_stops_the_job_with_the_name_of_the_file_and_nothing_is_lost(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

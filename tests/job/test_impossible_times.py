@@ -52,6 +52,7 @@ def rows_of(events: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("counted", [COUNT, ""])
 @pytest.mark.parametrize("what", IMPOSSIBLE)
+@pytest.mark.few(4)
 def test_it_moves_no_clock_and_is_one_dead_letter(tmp_path: Path, what: str, counted: str) -> None:
     at, reason = IMPOSSIBLE[what]
     app, events = STREAM + WAITING + counted, [SHIPPED[0], ("x", 9, at), *SHIPPED[1:]]

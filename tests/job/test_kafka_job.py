@@ -92,7 +92,7 @@ def _arrival(batch: list[tuple[int, int, int, dict[str, Any]]]) -> Any:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_partitions_late_events_and_a_restart_give_what_one_process_gives(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, policy: str
 ) -> None:

@@ -74,7 +74,7 @@ def test_however_many_copies_of_an_event_reach_a_stream_its_numbers_fit(copies: 
         assert group[FIRST] >= (_NOW << 20) * copies, "those of today go by their timestamps"
 
 
-@examples(60)
+@examples(30)
 @example(rows=[(-1, 0), (0, 0)], plain=False)
 @given(st.lists(st.tuples(TIMES, st.integers(0, 3)), min_size=1, max_size=60), st.booleans())
 def test_a_partition_keeps_its_order_and_no_number_is_given_twice(rows: Messages, plain: bool) -> None:
@@ -86,7 +86,7 @@ def test_a_partition_keeps_its_order_and_no_number_is_given_twice(rows: Messages
     assert all(0 <= number < 1 << 63 for number in found.values())
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.tuples(st.integers(_NOW, _NOW + 5), st.integers(0, 3)), min_size=1, max_size=60))
 def test_messages_of_clocks_that_only_rise_arrive_by_time(rows: Messages) -> None:
     rows = sorted(rows)
@@ -95,7 +95,7 @@ def test_messages_of_clocks_that_only_rise_arrive_by_time(rows: Messages) -> Non
     assert [times[key] for key in sorted(found, key=lambda key: found[key])] == sorted(times.values())
 
 
-@examples(30)
+@examples(15)
 @given(st.lists(st.tuples(TIMES, st.integers(0, 3)), min_size=1, max_size=60), st.randoms(use_true_random=False))
 def test_the_order_is_a_function_of_the_messages_not_of_how_they_are_handed_over(
     rows: Messages, chance: random.Random
@@ -125,7 +125,7 @@ def test_any_number_of_messages_share_a_millisecond() -> None:
 
 
 @pytest.mark.parametrize("known", [0, 7_500_000_000_000_000_000])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_batches_whose_timestamps_are_far_apart_never_run_out_of_numbers(known: int) -> None:
     rows, narrow = [(0, 0), (_NOW, 1)], 0
     for _ in range(50):

@@ -98,7 +98,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@examples(60)
+@examples(30)
 @given(st.lists(st.tuples(JSON, st.sampled_from([None, 2]), st.text(max_size=4)), min_size=1, max_size=5))
 def test_a_document_keeps_its_own_members_as_they_are_written(made: list[tuple[Any, int | None, str]]) -> None:
     raw = [json.dumps(value, indent=indent) for value, indent, _ in made]

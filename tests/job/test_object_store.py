@@ -116,7 +116,7 @@ def child(bucket: str) -> list[str]:
     return [sys.executable, "-c", program, f"{bucket}/tables"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
     killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)

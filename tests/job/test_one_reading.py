@@ -157,6 +157,7 @@ def test_a_number_of_json_beyond_its_type_is_none_and_no_infinity(tmp_path: Path
 
 
 @pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.few(3)
 def test_a_value_is_the_same_to_everybody(taker: str, tmp_path: Path) -> None:
     wrong = list[str]()
     for kind, given, expected in CASES:

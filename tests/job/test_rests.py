@@ -119,6 +119,7 @@ def test_the_dead_letters_of_a_batch_are_written_before_its_commit(job: Job, mon
 
 @pytest.mark.parametrize("batch", [2, BATCHES - 1])
 @pytest.mark.parametrize("where", ["tasks", "commit"])
+@pytest.mark.few(2)
 def test_what_goes_wrong_behind_foreach_batch_ends_the_run_and_the_next_one_takes_the_batch_again(
     job: Job, monkeypatch: pytest.MonkeyPatch, where: str, batch: int
 ) -> None:

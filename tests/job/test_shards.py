@@ -144,7 +144,7 @@ def in_driver(setup: Setup, rows: list[Row], cuts: list[int], tasks: list[int]) 
     return rig(setup).outputs()
 
 
-@examples(8)
+@examples(4)
 @given(sequences(), st.integers(1, 5))
 def test_shards_leave_what_the_driver_leaves(drawn: tuple[Setup, list[Row], list[int], list[int]], shards: int) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
@@ -322,6 +322,7 @@ def spark_job(folder: Path, host: str, batches: Path) -> Job:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 def test_two_spark_jobs_leave_the_same_on_disk(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     incoming.mkdir()

@@ -78,7 +78,7 @@ def found(origin: Any, batch: pa.Table) -> tuple[list[Any], list[Any], set[Any],
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@examples(12)
+@examples(6)
 @given(seed=st.integers(0, 2**32), count=st.integers(2, 8))
 def test_small_files_read_together_are_those_read_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, kind: str, seed: int, count: int

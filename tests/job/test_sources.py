@@ -484,6 +484,7 @@ def write_delta(folder: Path) -> None:
 @pytest.mark.parametrize(
     "write", [write_parquet, write_csv, write_json, write_delta], ids=["parquet", "csv", "json", "delta"]
 )
+@pytest.mark.few(2)
 def test_the_job_over_files_keeps_good_records_and_writes_dead_letters(
     tmp_path: Path, spark: SparkSession, write: Callable[[Path], None]
 ) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from rollup.archive import QUICK, java_options
 from rollup.jars import spark_jars
 from rollup.java import java_home
 from tests.job.jobs import ROOT
@@ -29,10 +30,13 @@ def submit(job: str, *arguments: object, options: tuple[str, ...] = ()) -> tuple
     home = Path(spec.origin).parent
     environment = {**os.environ, "SPARK_HOME": str(home), "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
     environment |= {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    environment["SPARK_LAUNCHER_OPTS"] = QUICK
     local = ("--master", "local[1]", "--driver-memory", "1g", "--conf", "spark.ui.enabled=false")
+    java = ("--driver-java-options", f"{QUICK} {java_options()}")
     command = [
         str(home / "bin" / "spark-submit"),
         *local,
+        *java,
         *options,
         str(ROOT / "jobs" / f"{job}.py"),
     ]

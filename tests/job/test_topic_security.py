@@ -148,6 +148,7 @@ def test_tasks_read_behind_each_kind_of_door_what_spark_hands_over(guarded: Guar
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("wrong", ["password", "authority", "no certificate"])
+@pytest.mark.few(1)
 def test_what_the_broker_or_the_client_does_not_trust_is_said(
     guarded: Guarded, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -110,6 +110,7 @@ def send(producer: Producer, topic: str, values: Sequence[bytes | None], partiti
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+@pytest.mark.few(1)
 def test_tasks_read_what_spark_hands_over(spark: SparkSession, kafka: KafkaBroker, isolation: str) -> None:
     topic = kafka.new_topic(partitions=3)
     for codec, partition in (("none", 0), ("zstd", 1), ("lz4", 0), ("snappy", 1), ("gzip", 2)):
@@ -134,7 +135,7 @@ def test_tasks_read_what_spark_hands_over(spark: SparkSession, kafka: KafkaBroke
     assert by_tasks(source, *inner).to_pylist() == by_spark(spark, source, *inner).to_pylist()
 
 
-@examples(200)
+@examples(100)
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=8), st.text(max_size=4).map(str.encode)), max_size=20))
 def test_values_are_texts_where_python_can_read_them(values: list[bytes | None]) -> None:
     raw, readable = texts(pa.array(values, pa.binary()))
@@ -399,6 +400,7 @@ def test_the_plan_says_who_reads_a_topic_and_why(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.spark
 @pytest.mark.kafka
+@pytest.mark.slow
 def test_a_topic_that_spark_reads_gives_the_same_rows_and_letters(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker
 ) -> None:
@@ -420,7 +422,7 @@ def test_a_topic_that_spark_reads_gives_the_same_rows_and_letters(
 # Which offsets
 
 
-@examples(100)
+@examples(50)
 @given(st.lists(st.integers(1, 1000), max_size=20), st.integers(1, 6))
 def test_every_range_is_dealt_once_and_no_task_has_much_more_than_its_share(sizes: list[int], tasks: int) -> None:
     ranges = [Range(partition, 5, 5 + size) for partition, size in enumerate(sizes)]

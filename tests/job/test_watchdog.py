@@ -222,7 +222,7 @@ def kill_java(process: subprocess.Popen[str]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(("end", "code", "lines"), [(group, 0, 0), (kill_java, 2, 1)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_job_whose_java_is_ended_says_so_in_a_line_and_all_at_once_end_cleanly(
     running: tuple[subprocess.Popen[str], Path], end: Callable[[subprocess.Popen[str]], None], code: int, lines: int
 ) -> None:

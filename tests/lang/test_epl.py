@@ -168,7 +168,7 @@ JUNK = ["(", ")", "[", "]", "'", '"', ";", ",", ".", "*", "-", "->", "every", "s
         "null", "9" * 30, "#", "@", "/*", "*/", "//", "?", "::", "5 sec", "0x", "\\", "`", "pattern [", "case", "=>"]  # fmt: skip
 
 
-@examples(300)
+@examples(150)
 @given(broken(RIGHT, TOKEN, JUNK))
 @example("'\\u12'")
 @example("select '\\")

@@ -84,7 +84,7 @@ def _engine() -> Engine:
 @example("select {} as x from S#length(2)", "k regexp k")
 @example("select {} as x from S#length(2)", "cast(k, BigDecimal)")
 @example("select {} as x from S#length(2)", "arr.takeLast(v)")
-@examples(60)
+@examples(30)
 def test_what_is_deployed_answers_every_event(place: str, expression: str) -> None:
     engine = _engine()
     try:
@@ -154,7 +154,7 @@ kinds = st.sampled_from([*NUMBERS_OF])
 
 
 @given(kinds, kinds, st.sampled_from(LOOKED_UP), st.sampled_from(FILTERS))
-@examples(60)
+@examples(30)
 def test_a_filter_looks_nothing_up_by_a_wider_number(own: str, other: str, test: str, place: str) -> None:
     order = [*NUMBERS_OF]
     text = place.format(test.format(f"{own}_", NUMBERS_OF[other]))
@@ -162,7 +162,7 @@ def test_a_filter_looks_nothing_up_by_a_wider_number(own: str, other: str, test:
 
 
 @given(kinds, kinds, st.sampled_from(CONVERTED), st.sampled_from(FILTERS))
-@examples(40)
+@examples(20)
 def test_what_is_not_looked_up_takes_every_number(own: str, other: str, test: str, place: str) -> None:
     assert _takes(place.format(test.format(f"{own}_", NUMBERS_OF[other], other)))
 

@@ -29,6 +29,7 @@ def compared(one, other, down):
      ("a, b desc", (False, True)), ("a desc, b", (True, False))],
 )  # fmt: skip
 @given(rows=ROWS)
+@pytest.mark.few(2)
 def test_rows_are_ranked_as_a_comparison_of_each_with_each_ranks_them(by, down, rows):
     engine = Engine()
     engine.deploy("create schema S(n int, a int, b int)")

@@ -127,6 +127,7 @@ TRUE, FALSE, NULL = (Const(value, BOOL) for value in (True, False, None))
 
 
 @pytest.mark.parametrize("many", [1, 7, 8, 9, 64, 65, 500])
+@pytest.mark.few(2)
 def test_long_lists_of_alternatives_are_decided_by_the_first_that_decides(many: int) -> None:
     some = [FALSE] * many
     for place in range(many):

@@ -161,7 +161,7 @@ JUNK = [
 ]
 
 
-@examples(400)
+@examples(200)
 @given(broken(RIGHT, TOKEN, JUNK))
 @example("")
 @example(";")
@@ -186,7 +186,7 @@ def test_the_text_file_holds_both_kinds_of_cases() -> None:
 _PIECES = st.lists(st.sampled_from([*"ab15.eEfLd \n'`-/*@#", '"', "within", "12L", "/*"]), max_size=12).map("".join)
 
 
-@examples(60)
+@examples(30)
 @given(st.sampled_from([text for _, text, _ in CASES]) | _PIECES)
 def test_constants_are_found_where_the_grammars_own_lexer_finds_them(text: str) -> None:
     try:

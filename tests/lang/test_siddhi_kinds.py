@@ -78,7 +78,7 @@ EVENTS = [
 @example("from S#window.length(2) select {} as x insert into Out;", "cast(o, 'long')")
 @example("from S#window.sort(2, {}) select k insert all events into Out;", "eventTimestamp()")
 @example("from every a=S -> b=S[{}] select a.k as k insert into Out;", "eventTimestamp() > 1L")
-@examples(60)
+@examples(30)
 def test_what_is_made_answers_every_event(place: str, expression: str) -> None:
     try:
         app = SiddhiApp(DEFINED + place.format(expression))

@@ -43,7 +43,7 @@ def _sent(query: str) -> None:
 @given(places, expressions)
 @example("select id from test (partition store last 3) as s where s.$row_status is new and {};", "i + 1 > 0")
 @example("select id from test (partition store last 3) as s where s.$row_status is new and {};", "d / 0 > 1")
-@examples(25)
+@examples(12)
 def test_what_is_registered_answers_or_says_why_not(place: str, expression: str) -> None:
     with suppress(RollupError):
         _sent(place.format(expression))

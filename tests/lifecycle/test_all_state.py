@@ -69,6 +69,7 @@ def test_a_whole_job_is_whole_to_all_commands(job: Job, rollup: Cli) -> None:
 
 
 @pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.few(2)
 def test_what_is_damaged_is_named_by_all_commands(job: Job, rollup: Cli, what: str) -> None:
     flip(DAMAGE[what](job.folder))
     for command in COMMANDS:

@@ -81,6 +81,7 @@ def test_an_added_aggregate_is_filled_from_now_on_and_answers_say_from_when(plac
 
 
 @ON_POSTGRES
+@pytest.mark.few(1)
 def test_a_replay_fills_an_added_column_and_takes_its_frontier_away(place: Place, rollup: Cli) -> None:
     place, events = begun(place)
     place = changed(place, extra=", min(quantity) as least, stdDev(price) as spread, quantity as lastQuantity")
@@ -109,6 +110,7 @@ def test_a_dropped_aggregate_keeps_what_it_has_and_the_job_goes_on(place: Place,
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_a_dropped_aggregate_that_comes_back_is_filled_again(place: Place, rollup: Cli) -> None:
     place, events = begun(place, ", min(quantity) as least")
     had = {(row["AGG_TIMESTAMP"], row["symbol"], row["AGG_MIN_quantity"]) for row in stored(place, "SECONDS")}
@@ -228,6 +230,7 @@ def test_the_command_line_says_beside_an_answer_which_column_was_added_later(pla
 
 
 @EVERY_STORE
+@pytest.mark.few(1)
 def test_the_first_value_that_is_ordered_by_time_is_not_beaten_by_rows_from_before(
     place: Place, new_store: NewStore, rollup: Cli
 ) -> None:

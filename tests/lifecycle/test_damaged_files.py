@@ -51,6 +51,7 @@ def place(tmp_path: Path) -> Place:
 
 
 @pytest.mark.parametrize("level", COARSER, ids=lambda level: level.plural)
+@pytest.mark.few(1)
 def test_a_damaged_file_is_named_and_made_anew_from_the_finer_level(place: Place, rollup: Cli, level: Duration) -> None:
     before = everything(FileJob(place.conf))
     bad = flip(files(place, level)[0])
@@ -88,6 +89,7 @@ def test_damage_in_the_finest_level_is_not_copied_upward_and_the_replay_that_is_
 
 
 @pytest.mark.parametrize("level", [Duration.SECONDS, Duration.HOURS], ids=lambda level: level.plural)
+@pytest.mark.few(1)
 def test_recovery_makes_damaged_tables_anew_and_says_what_is_lost(place: Place, rollup: Cli, level: Duration) -> None:
     before = everything(FileJob(place.conf))
     bad = flip(files(place, level)[0])
@@ -144,6 +146,7 @@ def as_before_checksums(place: Place, level: Duration) -> None:
         path.write_bytes(sealed({name: value for name, value in found.items() if name != "sums"}))
 
 
+@pytest.mark.slow
 def test_files_from_before_there_were_checksums_are_read_and_made_anew_from_others(place: Place, rollup: Cli) -> None:
     before = everything(FileJob(place.conf))
     as_before_checksums(place, Duration.MINUTES)

@@ -42,6 +42,7 @@ def finished(place: Place, events: list[tuple[str, float, int, int]], rollup: Cl
     "gone",
     [("HOURS", "LATE", "YEARS"), pytest.param(("MINUTES", "HOURS", "DAYS", "MONTHS", "YEARS"), marks=pytest.mark.slow)],
 )
+@pytest.mark.slow
 def test_tables_of_coarser_levels_that_are_gone_cost_nothing(place: Place, rollup: Cli, gone: tuple[str, ...]) -> None:
     events = begun(place)
     before, answers = contents(place), everything(place.conf.path)
@@ -68,6 +69,7 @@ def test_clocks_that_cannot_be_read_are_told_by_the_rows(place: Place, rollup: C
 
 
 @DATABASES
+@pytest.mark.slow
 def test_open_rows_that_are_gone_are_said_from_when_to_when_and_a_replay_brings_them_back(
     place: Place, rollup: Cli
 ) -> None:
@@ -101,6 +103,7 @@ def test_what_the_finest_table_had_is_said_and_comes_back_with_a_replay(place: P
 
 
 @DATABASES
+@pytest.mark.slow
 def test_without_its_place_in_the_stream_only_the_tables_count_and_what_is_lost_is_said(
     place: Place, rollup: Cli
 ) -> None:
@@ -111,6 +114,7 @@ def test_without_its_place_in_the_stream_only_the_tables_count_and_what_is_lost_
 
 
 @DATABASES
+@pytest.mark.slow
 def test_a_table_of_another_type_is_refused_and_nothing_is_forgotten(place: Place, rollup: Cli) -> None:
     begun(place)
     before = contents(place)

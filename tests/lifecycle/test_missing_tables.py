@@ -113,7 +113,7 @@ COMMANDS: list[tuple[str, ...]] = [
 
 @pytest.mark.parametrize("damage", [remove, vacuum, forget_log])
 @pytest.mark.parametrize("table", ["SECONDS", "HOURS"])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_every_command_names_a_table_that_is_damaged(
     two: Place, rollup: Cli, damage: Callable[[Place, str], None], table: str
 ) -> None:
@@ -164,7 +164,7 @@ def test_a_store_that_is_named_wrong_is_no_empty_store(two: Place, rollup: Cli) 
 
 @pytest.mark.parametrize("damage", [remove, vacuum, forget_log])
 @pytest.mark.parametrize("table", ["MINUTES and HOURS", "MINUTES", "MONTHS", "YEARS"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_a_coarser_table_is_made_anew_and_nothing_is_lost(
     two: Place, rollup: Cli, damage: Callable[[Place, str], None], table: str
 ) -> None:
@@ -188,6 +188,7 @@ def test_a_coarser_table_is_made_anew_and_nothing_is_lost(
 
 
 @pytest.mark.parametrize("damage", [remove, vacuum])
+@pytest.mark.few(1)
 def test_what_the_finest_table_has_lost_comes_back_with_a_replay(
     two: Place, rollup: Cli, damage: Callable[[Place, str], None]
 ) -> None:

@@ -146,6 +146,7 @@ def test_raw_verification_follows_the_batches_of_the_job_where_late_events_are_m
     assert rollup("verify", job.path, "--raw")[0] == 1
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_kept_by_time_has_lost_nothing_of_the_time_it_is_kept_for(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:

@@ -96,7 +96,7 @@ def test_a_healthy_store_verifies_against_itself_and_against_the_raw_files(place
     ],
     indirect=["new_store"],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_wrong_parent_is_found_named_and_repaired(place: Place, rollup: Cli, level: Duration) -> None:
     job = loaded(place, trades(1500))
     before = everything(job)
@@ -147,7 +147,7 @@ def test_a_wrong_finest_row_is_only_seen_in_the_raw_files_and_put_right_by_repla
     ],
     indirect=["new_store"],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_replaying_any_range_of_a_right_store_changes_nothing(place: Place, rollup: Cli, seed: int) -> None:
     job = loaded(place, trades(900, seed, width=70 * DAY))
     before = everything(job)

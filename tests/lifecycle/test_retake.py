@@ -90,6 +90,7 @@ class _Killed(BaseException):
 
 
 @pytest.mark.parametrize("where", ["retake.request", "statements.record", "commit.record", "commit.record 2", "retake.taken", "retake.letters"])  # fmt: skip
+@pytest.mark.few(2)
 def test_killed_anywhere_it_takes_each_record_once(job: Job, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mend(job)
     name, _, times = where.partition(" ")

@@ -74,6 +74,7 @@ ON_POSTGRES = [BOOKS / f"{name}.md" for name in ("change", "retention")]
     ],
     indirect=["new_store"],
 )
+@pytest.mark.few(5)
 def test_every_command_of_a_runbook_works_as_it_stands(
     page: Path, new_store: NewStore, tmp_path: Path, rollup: Callable[..., tuple[int, str]]
 ) -> None:

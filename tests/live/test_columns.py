@@ -29,9 +29,9 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 
 
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
-@examples(16)
+@examples(8)
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
-@pytest.mark.few(60)
+@pytest.mark.few(24)
 def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], found: Any, least: int) -> None:
     assert run(deployed(names, least), found, least) == run(deployed(names, None), found, None)
 
@@ -49,7 +49,7 @@ def test_over_columns_an_engine_says_what_it_says_on_rows(names: list[str], foun
     ],
     ids=" then ".join,
 )
-@examples(16)
+@examples(8)
 @given(before=steps, after=steps, least=st.sampled_from([1, 1, 4]))
 def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
     names: list[str], before: Any, after: Any, least: int
@@ -60,7 +60,7 @@ def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
 
 
 @pytest.mark.parametrize("names", [["rows at", "last at", "groups at"], ["removed"]])
-@examples(16)
+@examples(8)
 @given(found=steps, least=st.sampled_from([1, 1, 4]))
 def test_a_schedule_brings_over_columns_what_it_brings_on_rows(names: list[str], found: Any, least: int) -> None:
     slower = [

@@ -112,6 +112,7 @@ def engine_of(text: str, columns: int | None) -> Engine:
 @pytest.mark.parametrize("name", MODULES)
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
+@pytest.mark.few(10)
 def test_a_batch_through_a_program_brings_what_its_events_bring_one_by_one(name: str, data: st.DataObject) -> None:
     program, rows = engine_of(MODULES[name], 1), engine_of(MODULES[name], None)
     assert {each.executor for each in program.plan()} == {"program"}

@@ -123,7 +123,7 @@ def other(random: Random, rows: Engine, engine: Engine, at: int, heard: Both) ->
     ],
     indirect=["at_once"],
 )
-@pytest.mark.few(25)
+@pytest.mark.few(10)
 def test_a_component_that_goes_over_and_back_says_what_rows_say(title: str) -> None:
     random, text = Random(title), STATEMENTS[title]
     for seed in range(2):

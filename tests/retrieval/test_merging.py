@@ -62,7 +62,7 @@ def grouped(rows: list[Event], key: Any) -> dict[Any, list[Event]]:
     return found
 
 
-@examples(25)
+@examples(12)
 @given(
     events, st.sampled_from([*Duration]), st.sets(st.sampled_from(("country", "shop"))), st.booleans(), st.booleans()
 )
@@ -118,6 +118,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
          [{"AGG_TIMESTAMP": START, "t": 10}]),
     ],
 )  # fmt: skip
+@pytest.mark.few(6)
 def test_every_store_merges_alike(stored: Path, text: str, expected: list[dict[str, Any]]) -> None:
     assert rollup.query(stored, f"from A within '2018-01-** **:**:**' {text}").to_pylist() == expected
 

@@ -134,7 +134,7 @@ def key(row: tuple[Any, ...]) -> Any:
 @pytest.mark.spark
 @pytest.mark.postgres
 @pytest.mark.parametrize("text", QUESTIONS)
-@pytest.mark.few(12)
+@pytest.mark.few(6)
 def test_three_engines_give_the_same_rows(
     host: LocalHost,
     by_postgres: Callable[[Ask, Relations], Rows],
@@ -192,7 +192,7 @@ UNORDERED = [
 @pytest.mark.spark
 @pytest.mark.postgres
 @pytest.mark.parametrize("text", UNORDERED)
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_an_answer_is_the_same_bit_for_bit_in_whatever_order_its_rows_are_read(
     doubles: LocalHost,
     by_postgres: Callable[[Ask, Relations], Rows],

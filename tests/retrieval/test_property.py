@@ -39,7 +39,7 @@ def cut(rows: list[Event], sizes: list[int]) -> list[list[Event]]:
     return [batch for batch in [*batches, rows[at:]] if batch]
 
 
-@examples(36)
+@examples(18)
 @given(
     events,
     st.lists(st.integers(1, 5), max_size=4),
@@ -83,7 +83,7 @@ constants = st.one_of(
 )
 
 
-@examples(24)
+@examples(12)
 @given(constants, constants)
 def test_a_constant_in_any_clause_is_a_value_and_no_number_of_a_column(one: str, other: str) -> None:
     host = LocalHost(PROGRAM)

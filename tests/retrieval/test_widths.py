@@ -79,7 +79,7 @@ def grouped(
     return found
 
 
-@examples(40)
+@examples(20)
 @given(
     events, times, st.integers(1, 60 * DAY), st.sampled_from([*WIDTHS]), st.sampled_from(ZONES), st.sampled_from(ZONES)
 )
@@ -125,6 +125,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         """select "AGG_TIMESTAMP", k, total from A('2017-12-25', '2018-03-01', 'weeks in Europe/Berlin')""",
     ],
 )
+@pytest.mark.few(5)
 def test_every_store_gives_the_same_weeks(stored: Path, question: str) -> None:
     assert _sorted(rollup.query(stored, question).to_pylist()) == _weeks()
 

@@ -55,7 +55,7 @@ def _buckets(width: str, zone: str, start: int, end: int) -> list[tuple[datetime
     return [pair for pair in pairwise(walls) if start <= _instant(pair[0], zone) < end]
 
 
-@examples(25)
+@examples(12)
 @given(
     events, st.integers(-10, 40), st.integers(1, 30), st.sampled_from([*WIDTHS]), st.sampled_from([*WINDOWS]),
     st.sampled_from(ZONES), st.sampled_from(ZONES), st.sets(st.sampled_from(("country", "shop"))),
@@ -83,7 +83,7 @@ def test_a_row_is_about_all_events_of_its_window_and_keys(
     assert found == {group: told(each) for group, each in expected.items()}
 
 
-@examples(25)
+@examples(12)
 @given(events, st.integers(-10, 40), st.integers(1, 30), st.sampled_from(["weeks", "days"]), st.sampled_from(ZONES))
 def test_a_previous_value_is_that_of_the_bucket_of_then(
     rows: list[Event], day: int, days: int, width: str, zone: str
@@ -140,6 +140,7 @@ RANGE = "'2018-01-01', '2018-01-04'"
         f'select {SHOWN} from "A within 2018-01-01, 2018-01-04 per days over 7 days by country" as a',
     ],
 )
+@pytest.mark.few(6)
 def test_every_spelling_and_store_gives_the_same_rows(stored: Path, question: str) -> None:
     found = rollup.query(stored, question).to_pylist()
     assert sorted(found, key=repr) == sorted(BY_COUNTRY, key=repr)

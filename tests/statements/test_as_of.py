@@ -127,7 +127,7 @@ def program(buffer: int) -> Program:
     return compile_app(app(QUERY.format("LEFT JOIN"), f"@BufferSize('{buffer}') " if buffer else ""))
 
 
-@examples(12)
+@examples(6)
 @given(EVENTS, st.sampled_from([0, 2]))
 def test_it_is_what_all_events_at_once_say(steps: list[tuple[str, str, int, str]], buffer: int) -> None:
     at, events = NOON, list[tuple[str, tuple[Any, ...], str]]()

@@ -80,6 +80,7 @@ def at_a_terminal(app: str, events: Sequence[tuple[Any, ...]]) -> list[tuple[Any
 @pytest.mark.parametrize("language", [SIDDHI, EPL])
 @pytest.mark.parametrize("derived", [ORDERS, CHAIN, TWO_WAYS, OWN_TIME])
 @pytest.mark.parametrize("stream", [LONG, BY_AGGREGATION])
+@pytest.mark.few(6)
 def test_the_time_of_a_derived_stream_is_that_of_its_source(
     tmp_path: Path, stream: str, derived: str, language: str
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_time_in_nanoseconds_is_set_aside_alone(language: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), [*((name, 4) for name in LATER), ("what leaves with time", 1000)])
+@pytest.mark.few(5)
 def test_an_event_that_would_fail_later_is_set_aside_when_it_comes_and_none_in_its_place(name: str, size: int) -> None:
     stream = "T" if name == "two streams" else "S"
     events = [(NOON + n // 5 * 1500, (str(n % 5), n // 3, n, 1.0)) for n in range(18)]

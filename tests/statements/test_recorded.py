@@ -42,7 +42,7 @@ def cut(rows: list[Any], seed: int) -> list[list[Any]]:
 
 
 @pytest.mark.parametrize(("language", "least"), [("uql", 60), ("calcite", 30), ("streamcruncher", 80)])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_recorded_cases_answer_in_an_app(language: str, least: int) -> None:
     cases = told(language)
     assert len(cases) >= least

@@ -18,7 +18,7 @@ from tests.statements.test_shards import given, in_shards
 
 
 @pytest.mark.parametrize(("language", "least"), [("calcite", 3), ("uql", 10), ("streamcruncher", 30)])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_recorded_cases_that_have_keys_answer_in_shards(language: str, least: int) -> None:
     cases = told(language)
     host = LocalHost.of(app(cases))

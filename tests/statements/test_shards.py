@@ -154,7 +154,7 @@ def cut(found: Sequence[Event], seed: int) -> Iterator[Sequence[Event]]:
 @pytest.mark.parametrize("name", APPS)
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("shards", [2, 5])
-@pytest.mark.few(24)
+@pytest.mark.few(10)
 def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool, shards: int) -> None:
     found = statements(APPS[name])
     for seed in range(2):

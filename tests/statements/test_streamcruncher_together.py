@@ -76,6 +76,7 @@ def _run(component: Component, events: list[Event], sizes: list[int]) -> list[An
 
 
 @pytest.mark.parametrize("name", ["columns", "rows", "an alert"])
+@pytest.mark.few(1)
 def test_a_batch_of_tables_gives_what_its_events_give_one_by_one(name: str) -> None:
     component = _block(name)
     assert component.described.executor == ("rows" if name == "rows" else "columns")
@@ -89,6 +90,7 @@ def test_a_batch_of_tables_gives_what_its_events_give_one_by_one(name: str) -> N
 
 
 @pytest.mark.parametrize("sizes", [[1] * 90, [90], [7, 40, 43]])
+@pytest.mark.few(1)
 def test_sums_beyond_64_bits_are_counted_once_however_the_events_are_cut(sizes: list[int]) -> None:
     component = _block("sums of longs")
     values = [(f"a{key}", v) for v in (2**62, 2**62, 2**62, 1, 2**62, 2**62) for key in range(10)]

@@ -119,7 +119,7 @@ def drawn() -> Program:
     return compile_app(DRAWN)
 
 
-@examples(15)
+@examples(7)
 @given(EVENTS)
 def test_it_is_what_a_dict_says_that_takes_the_events_one_by_one(steps: list[tuple[str, str, int, str]]) -> None:
     prices, totals, seen, wanted = dict[Any, float](), dict[Any, float](), list[float](), list[Any]()

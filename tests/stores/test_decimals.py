@@ -70,6 +70,7 @@ def _expected(events: Sequence[Sequence[Any]], s: int, finer: int, times: bool) 
 
 
 @pytest.mark.parametrize(("p", "s", "finer"), [(10, 2, 6), (18, 0, 6), (28, 9, 0)])
+@pytest.mark.few(4)
 def test_answers_are_those_of_exact_arithmetic(p: int, s: int, finer: int, opened: Open) -> None:
     times = p < 20
     text, events = _app(p, s, times), _events(p, s)

@@ -256,7 +256,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> DeltaStore:
 
 
 @pytest.mark.parametrize("fault", ["compact.written:2", "compact.swapped:1", "compact.swapped:6"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_store_killed_while_it_compacts_goes_on_as_if_it_never_was(
     tmp_path: Path, whole: DeltaStore, fault: str
 ) -> None:

@@ -242,6 +242,7 @@ def test_a_request_with_a_nul_is_answered(new_url: NewUrl) -> None:
         "within '2018-01-** **:**:**' per 'days' fill zero select AGG_TIMESTAMP, k, n",
     ],
 )
+@pytest.mark.few(2)
 def test_what_goes_beyond_the_page_is_answered_as_from_memory(question: str, new_url: NewUrl) -> None:
     text = app("@OutOfOrder('correct')")
     memory, stored = host(text, MemoryStore), host(text, on(new_url()))

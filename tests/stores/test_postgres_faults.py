@@ -97,7 +97,7 @@ def mortal() -> Iterator[PgServer]:
 
 
 @pytest.mark.parametrize("where", ["commit.begin", "commit.levels", "commit.record"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_server_killed_in_a_commit_is_waited_for(
     where: str, mortal: PgServer, wanted: Answers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +171,7 @@ def cutter(url: str) -> Iterator[tuple[Cutter, str]]:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.few(1)
 def test_a_connection_lost_at_commit_counts_the_batch_once(when: str, new_url: NewUrl, wanted: Answers) -> None:
     url = new_url()
     with cutter(url) as (proxy, through):
@@ -232,7 +233,7 @@ except sql.FencedError as problem:
 
 
 @pytest.mark.parametrize("where", ["commit.begin", "commit.open"])
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_a_job_paused_inside_its_transaction_holds_nobody_up_and_can_never_commit(
     where: str, new_url: NewUrl, wanted: Answers
 ) -> None:

@@ -58,6 +58,7 @@ def counted(job: LocalHost, level: Duration) -> list[Any]:
     return sorted(rows(found), key=repr)
 
 
+@pytest.mark.few(1)
 def test_late_counts_of_the_levels_that_stay_are_what_they_were_and_the_ledger_is_shorter(
     url: str, tmp_path: Path
 ) -> None:

@@ -82,6 +82,7 @@ def test_of_two_jobs_the_later_is_fenced(tmp_path: Path) -> None:
         two.send("S", [("x", 1, 1.0, "a", True, FIRST)])
 
 
+@pytest.mark.slow
 def test_a_locked_file_is_waited_for_and_then_named(tmp_path: Path) -> None:
     store: list[SqlStore] = []
 

@@ -65,7 +65,7 @@ def _reopened(store: Any, survives: Survives, anew: Callable[[], Any]) -> Any:
 
 STORES: Mapping[str, StoreKind] = {
     "memory": StoreKind(lambda request: MemoryStore, restart_in_memory),
-    "delta": StoreKind(_delta, _reopened),
+    "delta": StoreKind(_delta, _reopened, costly=True),
     "sqlite": StoreKind(_sqlite, _reopened, costly=True),
     "postgresql": StoreKind(_postgres, _reopened, ("postgres",), costly=True),
 }

@@ -26,6 +26,7 @@ STATEMENTS = [*(kind[0] for kind in KINDS), *windows.NUMBERS, *aggregates.LONGS,
 @pytest.mark.parametrize("text", STATEMENTS)
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(found=steps, batches=cuts)
+@pytest.mark.few(24)
 def test_a_compiled_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any) -> None:
     events = timed(found)
     end = events[-1][0] if events else 0

@@ -53,9 +53,9 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 
 @pytest.mark.parametrize("text", COVERED, ids=range(len(COVERED)))
-@examples(26)
+@examples(13)
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
-@pytest.mark.few(200)
+@pytest.mark.few(80)
 def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any, keep: bool, rest: int):
     events = timed(found)
     end = (events[-1][0] if events else 0) + rest

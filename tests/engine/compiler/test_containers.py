@@ -265,7 +265,7 @@ def builds() -> dict[str, list[Any]]:
 def test_a_container_is_as_its_model_in_both_modes_however_often_its_state_moves(name: str, builds: Any) -> None:
     source, model, once = CONTAINERS[name]
 
-    @examples(60)
+    @examples(30)
     @given(STEPS, st.lists(st.integers(0, 120), max_size=3), st.permutations(range(3)))
     def law(steps: list[tuple[int, int]], cuts: list[int], turns: list[int]) -> None:
         steps = _once(steps) if once else steps

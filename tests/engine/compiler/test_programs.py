@@ -170,7 +170,7 @@ def _ran(mode: Any) -> str | None:
     return None
 
 
-@examples(25)
+@examples(12)
 @given(st.randoms(use_true_random=False))
 def test_a_random_program_leaves_the_same_state_in_both_modes(random: Random) -> None:
     text = "\n".join(Text(random).lines) + "\n\n\ndef over():\n    collect()\n"

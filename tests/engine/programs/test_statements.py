@@ -83,6 +83,7 @@ def sent(running: Running, table: pa.Table, at: list[int]) -> Deliveries:
 
 
 @pytest.mark.parametrize("title", STATEMENTS)
+@pytest.mark.few(24)
 def test_a_program_says_what_rows_say(title: str) -> None:
     for seed in range(3):
         engine = engine_of(STATEMENTS[title])

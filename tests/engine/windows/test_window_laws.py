@@ -116,7 +116,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("name", [name for name in SPECS if name != "lossy frequent"])  # rows that did not come leave
-@examples(30)
+@examples(15)
 @given(steps=STEPS)
 def test_what_came_and_has_not_left_is_the_content(name: str, steps: list[Any]) -> None:
     walk, inside = Walk(SPECS[name]), dict[int, None]()
@@ -135,7 +135,7 @@ def test_what_came_and_has_not_left_is_the_content(name: str, steps: list[Any]) 
 
 
 @pytest.mark.parametrize("name", SPECS)
-@examples(30)
+@examples(15)
 @given(steps=STEPS, data=st.data())
 def test_a_window_restored_at_any_moment_goes_on_as_if_nothing_had_happened(name: str, steps: Any, data: Any) -> None:
     straight, broken = Walk(SPECS[name]), Walk(SPECS[name])

@@ -97,7 +97,7 @@ def _cuts(seed: int, count: int) -> list[int]:
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.parametrize("seed", range(2))
-@pytest.mark.few(16)
+@pytest.mark.few(6)
 def test_a_stream_gives_what_the_same_query_gives_over_the_table(query: str, seed: int) -> None:
     rows = _rows(seed, 40)
     whole = _streamed(query, rows, [len(rows)])
@@ -107,6 +107,7 @@ def test_a_stream_gives_what_the_same_query_gives_over_the_table(query: str, see
 
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES.keys())
+@pytest.mark.few(8)
 def test_what_has_left_stays_true_however_the_stream_goes_on(query: str) -> None:
     rows, other = _rows(3, 24), _rows(4, 24)
     shift = datetime.fromisoformat(rows[11][0]) - datetime.fromisoformat(other[11][0])

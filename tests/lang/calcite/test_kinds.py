@@ -93,7 +93,7 @@ def session() -> Session:
 @example("SELECT STREAM COUNT() AS x FROM S GROUP BY TUMBLE(rowtime, INTERVAL '1' HOUR)")
 @example("SELECT STREAM k FROM S WHERE CAST(k AS INTEGER) = i")  # what only a row's value tells
 @example("SELECT STREAM CASE WHEN i > 2 THEN 'x' ELSE 3 END AS x FROM S")
-@examples(30)
+@examples(15)
 def test_what_is_prepared_answers_every_row(session: Session, query: str) -> None:
     try:
         answer = session.prepare(query)

@@ -91,6 +91,7 @@ def _given(session: Session, standing: Standing, rows: list[list[Any]], seed: in
 
 
 @pytest.mark.parametrize(("emit", "retain", "align"), SHAPES)
+@pytest.mark.few(3)
 def test_every_group_of_every_window_leaves_once_when_it_is_complete_with_the_values_of_its_rows(
     emit: int, retain: int, align: int
 ) -> None:

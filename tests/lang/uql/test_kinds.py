@@ -37,7 +37,7 @@ queries = st.builds(
 
 
 @given(queries)
-@examples(60)
+@examples(30)
 def test_what_is_planned_answers_every_row(query: str) -> None:
     try:
         plans = plan(query, CATALOG)
