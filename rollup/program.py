@@ -16,7 +16,7 @@ from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.lang.sql.declarations import in_sql, parse_created
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
-from rollup.plan.annotations import check_stream, notices, one_value, stream_zone
+from rollup.plan.annotations import check_stream, notices, stream_time, stream_zone
 from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.lateness import UNSAID, Lateness
@@ -135,9 +135,8 @@ class Program:
             if isinstance(aggregation.time, exp.Column):
                 found.setdefault(aggregation.stream, aggregation.time.name)
         for stream in self.streams.values():
-            for annotation in stream.annotations:
-                if annotation.name.lower() == "time":
-                    found[stream.name] = _timed(stream, annotation)
+            if (name := stream_time(stream)) is not None:
+                found[stream.name] = name
         return found
 
     @property
@@ -276,16 +275,6 @@ def _compiled(declaration: Declaration) -> Program:
     made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
     _ = made.times  # refuses an @time that names none
     return made
-
-
-def _timed(stream: StreamDef, annotation: Annotation) -> str:
-    name = one_value(annotation)
-    if stream.attributes.get(name) not in (Type.LONG, Type.STRING):
-        fitting = [each for each, kind in stream.attributes.items() if kind in (Type.LONG, Type.STRING)]
-        raise annotation.refuse(
-            f"@time names {name!r}, which is no long or string of {stream.name}", f"one of {', '.join(fitting)}"
-        )
-    return name
 
 
 def _statements(

@@ -8,7 +8,7 @@ ahead.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,6 +50,8 @@ class EventTime:
     time: exp.Expr
     zone: str
     filter: exp.Expr | None = None
+    assumed: bool = False
+    """Whether nobody has declared that zone, and texts without one are read in it all the same."""
 
     @property
     def zoned(self) -> bool:
@@ -78,12 +80,28 @@ class EventTime:
         query = exp.select(_raw_zone(self.time).as_("__raw")).distinct().from_(exp.to_table(events, quoted=True))
         return {"__zones": _zone_table(engine.run(query)["__raw"].to_pylist(), self.zone)}
 
-    def refused(self, engine: ColumnEngine, events: str) -> pa.Table:
+    def offsets(self, engine: ColumnEngine, events: str, zones: Mapping[str, pa.Table]) -> set[bool]:
+        """Whether texts of a relation have an offset (True) or none (False), where no zone is declared; `zones` are its own."""
+        if not (self.zoned and self.assumed):
+            return set()
+        spelled = [row["__raw"] for row in zones["__zones"].to_pylist() if row["__zone"] is not None]
+        found = {True} if any(spelled) else set[bool]()
+        return found | {False} if "" in spelled and engine.run(over(self._unzoned, events)).num_rows else found
+
+    @cached_property
+    def _unzoned(self) -> exp.Select:
+        """A row where a text is a timestamp that names no zone: the pattern of zones finds none in other texts either."""
+        plain = buckets.build(
+            "REGEXP_FULL_MATCH(:x, :p) AND REGEXP_EXTRACT(:x, :p, 3) = ''", x=self.time, p=exp.Literal.string(_STAMP)
+        )
+        return exp.select("1").from_(EVENTS_OF).where(plain).limit(1)
+
+    def refused(self, engine: ColumnEngine, events: str, zones: Mapping[str, pa.Table]) -> pa.Table:
         """The events of a relation whose time cannot be: `__arrival` and `reason`."""
-        with engine.tables(self.zones(engine, events)):
+        with engine.tables(zones):
             return engine.run(over(self._refused, events))
 
-    def timed(self, engine: ColumnEngine, events: str, made: str) -> None:
+    def timed(self, engine: ColumnEngine, events: str, made: str, zones: Mapping[str, pa.Table]) -> None:
         """Make a relation of the events of another, all of which it takes, with their time: `__at`."""
         if self.zoned:
             columns = exp.select("* EXCLUDE (__ts, __zone)", "__ts AS __at", dialect="duckdb")
@@ -93,7 +111,7 @@ class EventTime:
             )  # a view would outlive the zones of its texts
         else:
             query, kind = exp.select("*", exp.alias_(self.time.copy(), AT)).from_(EVENTS_OF), "VIEW"
-        with engine.tables(self.zones(engine, events)):
+        with engine.tables(zones):
             engine.connection.execute(f"CREATE OR REPLACE TEMP {kind} {made} AS {to_sql(over(query, events))}")
 
     @cached_property

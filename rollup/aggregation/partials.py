@@ -6,7 +6,7 @@ arrival time also `__received` (int64 ms). The same SQL runs in this process and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,18 +38,20 @@ class Partials:
     def time(self) -> EventTime:
         """How it reads the time of its events."""
         found = self.aggregation
-        return EventTime(found.clock, arrived() if found.time is None else found.time, found.zone, found.filter)
+        time = arrived() if found.time is None else found.time
+        return EventTime(found.clock, time, found.zone, found.filter, assumed=found.own_zones)
 
     def schema(self) -> pa.Schema:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""
         return self.aggregation.state_schema.append(pa.field(FIRST, pa.int64())).append(pa.field(LAST, pa.int64()))
 
-    def fold(self, engine: ColumnEngine, events: str) -> pa.Table:
+    def fold(self, engine: ColumnEngine, events: str, zones: Mapping[str, pa.Table] | None = None) -> pa.Table:
         """One row a group (bucket, zone, keys) of the events in the relation of that name, sorted by bucket.
 
-        Exact sums are longs where all of them fit, as nearly always, and wide otherwise; the cascade takes both.
+        `zones` are those of its `time`, where they are known. Exact sums are longs where all of them fit, as nearly always,
+        and wide otherwise; the cascade takes both.
         """
-        with engine.tables(self.time.zones(engine, events)):
+        with engine.tables(self.time.zones(engine, events) if zones is None else zones):
             rows = engine.run(self._sql("fold", events)).cast(self.schema())
         return in_order(self._narrow(rows))
 

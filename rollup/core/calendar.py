@@ -230,6 +230,16 @@ def parse_timestamp(text: str, default_zone: str = GMT) -> tuple[int, str]:
     return instant + int((match.group(7) or "0")[:3].ljust(3, "0")), name
 
 
+def names_zone(text: str) -> bool | None:
+    """Whether a timestamp names its zone; None for a text that is none.
+
+    >>> names_zone("2018-01-05T00:00:00Z"), names_zone("2018-01-05 00:00"), names_zone("1515110400000")
+    (True, False, None)
+    """
+    match = _STAMP.fullmatch(text)
+    return None if match is None else match.group(8) is not None
+
+
 _WILD = re.compile(
     r"(\d{4})-(\d{2}|\*\*)-(\d{2}|\*\*) (\d{2}|\*\*):(\d{2}|\*\*):(\d{2}|\*\*)(?:\s+(Z|[+-]\d{2}:\d{2}|[A-Za-z]+(?:/[\w+-]+)+))?"
 )

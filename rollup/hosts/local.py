@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.aggregation.event_times import latest_of
+from rollup.aggregation.offsets import Offsets
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import QueryError, RollupError
@@ -73,6 +74,7 @@ class LocalHost:
         self.pipelines = {name: Pipeline(a, self.stores[name], self.engine) for name, a in program.aggregations.items()}
         for pipeline in self.pipelines.values():
             pipeline.start()
+        self._offsets = Offsets()
         self.statements: Running | None = None
         if program.statements is not None:
             self.statements = Running(program, self.pipelines, commits, outlets)
@@ -148,6 +150,7 @@ class LocalHost:
     def _batch(self, reached: Reached) -> _Batch:
         refused = [] if reached.refused is None else reached.refused.to_pylist()
         self.dead += [{"stream": reached.stream, **row} for row in refused]
+        self._offsets.warn(reached.stream, reached.offsets)
         rows = self.engine.run(f"FROM {reached.view} ORDER BY __arrival")
         return _Batch(reached.stream, rows, reached.folded)
 

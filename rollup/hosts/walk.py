@@ -37,6 +37,19 @@ class Reached:
     view: str
     folded: Mapping[str, pa.Table]
     refused: pa.Table | None = None
+    offsets: frozenset[bool] = frozenset()
+    """Whether times that are texts have an offset, or none, see `EventTime.offsets`."""
+
+
+class _Zones(dict[EventTime, Mapping[str, pa.Table]]):
+    """The zones of the texts of a relation, by who reads them, looked for once."""
+
+    def __init__(self, engine: ColumnEngine, view: str) -> None:
+        self._engine, self._view = engine, view
+
+    def __missing__(self, time: EventTime) -> Mapping[str, pa.Table]:
+        found = self[time] = time.zones(self._engine, self._view)
+        return found
 
 
 @dataclass(frozen=True)
@@ -102,8 +115,9 @@ class Walk:
         self, stream: str, view: str, number: int, wanted: Collection[str] | None, events: int | None
     ) -> Reached:
         mine = [name for name in self._reading(stream) if wanted is None or name in wanted]
-        folded = {name: self.partials[name].fold(self.engine, view) for name in mine}
-        refused = self._judged(stream, view, folded, events)
+        zones, given = _Zones(self.engine, view), view
+        folded = {name: self.partials[name].fold(self.engine, view, zones[self.partials[name].time]) for name in mine}
+        refused = self._judged(stream, view, folded, events, zones)
         letters = None
         if any(each.num_rows for each in refused.values()):
             dead = pa.concat_tables(refused.values()).group_by("__arrival", use_threads=False)
@@ -112,11 +126,13 @@ class Walk:
             view = self._without(view, dead, number)
             for name in mine:
                 if refused.get(self.partials[name].time, _REFUSED.empty_table()).num_rows < dead.num_rows:
-                    folded[name] = self.partials[name].fold(self.engine, view)
-        return Reached(stream, self._clocked(stream, view, number), folded, letters)
+                    folded[name] = self.partials[name].fold(self.engine, view, zones[self.partials[name].time])
+        clocked = self._clocked(stream, view, number, zones)
+        offsets = {each for time in zones for each in time.offsets(self.engine, given, zones[time])}
+        return Reached(stream, clocked, folded, letters, frozenset(offsets))
 
     def _judged(
-        self, stream: str, view: str, folded: Mapping[str, pa.Table], events: int | None
+        self, stream: str, view: str, folded: Mapping[str, pa.Table], events: int | None, zones: _Zones
     ) -> dict[EventTime, pa.Table]:
         """What each reader of a stream refuses of its events, where partial rows do not show that it is nothing."""
         sure = set[EventTime]()
@@ -127,7 +143,9 @@ class Walk:
         readers = self._readers(stream)
         if not folded and len(self._all_readers) == 1 and not self.program.clocked:
             return {}  # a second look: the fold leaves out by itself what it refuses
-        return {each: each.refused(self.engine, view).cast(_REFUSED) for each in readers if each not in sure}
+        return {
+            each: each.refused(self.engine, view, zones[each]).cast(_REFUSED) for each in readers if each not in sure
+        }
 
     def _readers(self, stream: str) -> list[EventTime]:
         """How those who read a stream read the time of its events; one that statements read too is read for them."""
@@ -146,10 +164,13 @@ class Walk:
     def _times(self) -> Mapping[str, EventTime]:
         """For statements, how the time of a stream's events is read that has one of its own."""
         clocks, streams = {Type.LONG: Clock.LONG, Type.STRING: Clock.STRING}, self.program.streams
-        zones, default = self.program.zones, self.program.rollups.zone or GMT
+        zones, default = self.program.zones, self.program.rollups.zone
         return {
             stream: EventTime(
-                clocks[streams[stream].attributes[name]], column(name), normal_zone(zones.get(stream, default))
+                clocks[streams[stream].attributes[name]],
+                column(name),
+                normal_zone(zones.get(stream, default) or GMT),
+                assumed=zones.get(stream, default) is None,
             )
             for stream, name in self.program.times.items()
             if stream in streams
@@ -165,12 +186,13 @@ class Walk:
         self.engine.connection.execute(f"CREATE OR REPLACE TEMP VIEW __judged_{number} AS {rest}")
         return f"__judged_{number}"
 
-    def _clocked(self, stream: str, view: str, number: int) -> str:
+    def _clocked(self, stream: str, view: str, number: int, zones: _Zones) -> str:
         """The relation of events with their time, where that is asked for: its own, that of its cause, or its arrival."""
         own, made = self._times.get(stream), f"__timed_{number}"
         if stream not in self.program.clocked or (own is None and number):
             return view
-        (own or _ARRIVED).timed(self.engine, view, made)
+        time = own or _ARRIVED
+        time.timed(self.engine, view, made, zones[time])
         return made
 
 

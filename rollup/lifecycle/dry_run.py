@@ -54,7 +54,7 @@ def _aggregate(engine: ColumnEngine, aggregation: Aggregation, events: pa.Table)
     partials = pipeline.partials
     with engine.tables({"batch": events}):
         folded = partials.fold(engine, "batch")
-        partials.time.refused(engine, "batch")
+        partials.time.refused(engine, "batch", partials.time.zones(engine, "batch"))
         partials.fold_by_step(engine, "batch", _STEPS.empty_table(), _SUSPECTS.empty_table())
     pipeline.cascade.merge(engine, aggregation.root, [folded.select(aggregation.state_schema.names)])
     pipeline.advance([folded], lambda steps, suspects: [], {})

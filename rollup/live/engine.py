@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.aggregation.event_times import FIRST_YEAR, LAST_YEAR, instant, latest_of
+from rollup.aggregation.offsets import Offsets
 from rollup.core.errors import QueryError, RollupError, TimeError
 from rollup.core.garbage import AT_A_TIME, uncollected
 from rollup.engine.columns.groups import Ints
@@ -69,6 +70,7 @@ class Engine:
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
         self._residence = Residence(self._component, self._deployer.catalog.types.get, columns, self._columns)
         self._hearing = Hearing(self._deployer.types)
+        self._offsets = Offsets()
 
     @property
     def now(self) -> int:
@@ -151,7 +153,7 @@ class Engine:
             place = kinds.index[at]
             given = [values[place] for values in events.rows(self._component.runner.row)]
             if kinds.fields[at].kind is Kind.STRING:
-                given = [self._read_instant(text) for text in given]
+                given = [self._read_instant(kinds.name, text) for text in given]
         elif isinstance(at, int) and not isinstance(at, bool):
             given = [at] * len(events)
         elif isinstance(given, pa.Array | pa.ChunkedArray) or hasattr(given, "to_numpy"):
@@ -174,12 +176,14 @@ class Engine:
             return times[:first], QueryError(f"event {first} of `{kinds.name}`, at {times[first]}: {problem}")
         return times[:first], None
 
-    def _read_instant(self, text: str | None) -> int:
+    def _read_instant(self, stream: str, text: str | None) -> int:
         """The instant that a text names. Raises QueryError."""
         try:
-            return instant(text) * self._scale
+            found = instant(text) * self._scale
         except TimeError as problem:
             raise QueryError(f"{text!r} is no instant: {problem}") from None
+        self._offsets.take(stream, text)
+        return found
 
     @property
     def _scale(self) -> int:

@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rollup.core.calendar import normal_zone
 from rollup.core.errors import TimeError
-from rollup.plan.app import AggregationDef, Annotation
+from rollup.plan.app import AggregationDef, Annotation, StreamDef
+from rollup.plan.types import Type
 
 DOCUMENTATION = ("info", "description")
 """Accepted wherever an annotation may stand: they name and describe, and change nothing anywhere."""
@@ -98,6 +99,19 @@ def stream_zone(name: str, annotations: Iterable[Annotation]) -> str | None:
     if len(found) > 1:
         raise found[1].refuse(f"{name} has two @zone", "leave one of them out")
     return declared_zone(found[0]) if found else None
+
+
+def stream_time(stream: StreamDef) -> str | None:
+    """The attribute that `@time` says is the time of a stream's events. Raises PlanError where it can be none."""
+    found = None
+    for annotation in stream.annotations:
+        if annotation.name.lower() == "time":
+            found = one_value(annotation)
+            fitting = [name for name, kind in stream.attributes.items() if kind in (Type.LONG, Type.STRING)]
+            if found not in fitting:
+                what = f"@time names {found!r}, which is no long or string of {stream.name}"
+                raise annotation.refuse(what, f"one of {', '.join(fitting)}")
+    return found
 
 
 def check_query(annotations: Iterable[Annotation]) -> None:

@@ -67,7 +67,7 @@ def test_plain_records_are_events_of_the_stream_at_the_time_that_options_name(
     assert said.splitlines() == [
         "rollup try: line 5: `ts` is 'noon': the time is no timestamp",
         "rollup try: line 6: `ts` is None: the time is null",
-        "rollup try: events whose `ts` the clock had passed: 1 (they count at the clock)",
+        "rollup try: events whose time the clock had passed: 1 (they count at the clock)",
     ]
     assert code == 1
 

@@ -23,13 +23,15 @@ import pytest
 from rollup.cli.languages.trials import CruncherTrial, SiddhiTrial
 from rollup.cli.languages.try_ import _object
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import QueryError
+from rollup.core.errors import PlanError, QueryError
 from rollup.hosts.local import LocalHost
 from rollup.lang.fitting import UndeclaredField
 from rollup.live import Engine
 from rollup.program import compile_app
 from rollup.sources.registry import source
 from tests.cli.test_try import tried
+from tests.job.jobs import Job
+from tests.job.model_spark import ModelSpark
 
 DEAD = object()
 KINDS = ("int", "long", "float", "double", "string", "bool")
@@ -401,3 +403,85 @@ def test_instants_may_be_a_column_of_a_frame_or_of_arrow() -> None:
     engine.send("S", pa.table({"x": [3]}), at=pa.array([11]))
     engine.send("S", pa.table({"x": [4]}), at=pa.chunked_array([[12]]))
     assert engine.now == 12 and len(engine.heard()) == 4
+
+
+_BARE = "2018-01-05T00:00:01"
+_MEASURED = "define stream S (x int, ts string);"
+_AGGREGATED = "define aggregation A from S select count() as n aggregate by ts every sec, min;"
+_STATED = "@time('ts') define stream S (x int, ts string); from S#window.length(1) select x insert into O;"
+
+
+def _job_says(app: str, times: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    (folder / "in").mkdir()
+    for number, time in enumerate(times):  # a batch each
+        (folder / "in" / f"{number}.json").write_text(json.dumps({"x": number, "ts": time}))
+    source = {"kind": "json", "path": "in", "max_files_per_batch": 1}
+    Job(folder, source, app=app, streams=("S",)).run(ModelSpark())  # type: ignore[arg-type]
+    return capsys.readouterr().err
+
+
+def _host_says(app: str, times: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    host = LocalHost.of(app)
+    with warnings.catch_warnings(record=True) as said:
+        for number, time in enumerate(times):
+            host.send("S", [(number, time)])
+    return "\n".join(str(each.message) for each in said)
+
+
+def _engine_says(app: str, times: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    engine = Engine()
+    engine.deploy("create schema S(x int, ts string); @name('q') select x from S;")
+    with warnings.catch_warnings(record=True) as said:
+        engine.send("S", [{"x": number, "ts": time} for number, time in enumerate(times)], at="ts")
+    return "\n".join(str(each.message) for each in said)
+
+
+def _trial_says(app: str, times: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    lines: list[object] = [{"x": number, "ts": time} for number, time in enumerate(times)]
+    with warnings.catch_warnings(record=True) as said:
+        tried(folder, "a.siddhi", app, lines, "--stream", "S")
+    return "\n".join(str(each.message) for each in said)
+
+
+@pytest.mark.parametrize(
+    ("says", "app"),
+    [
+        (_job_says, _MEASURED + _AGGREGATED),
+        (_job_says, _STATED),
+        (_host_says, _MEASURED + _AGGREGATED),
+        (_host_says, _STATED + "@lang('epl') { insert into E select x from S; }"),
+        (_engine_says, ""),
+        (_trial_says, _STATED),
+        (_trial_says, _MEASURED + _AGGREGATED),
+    ],
+)
+def test_times_without_an_offset_beside_those_with_one_are_said_once(
+    says: Callable[..., str], app: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not where all are alike, nor where the zone of those without is declared."""
+    mixed = ["2018-01-05T00:00:00Z", _BARE, "2018-01-05 00:00:02+00:00", "2018-01-05 00:00:03"]
+    for number, (times, text, expected) in enumerate(
+        [
+            (mixed, app, 1),
+            (["2018-01-05", _BARE], app, 0),
+            (["2018-01-05T00:00:00Z", "2018-01-05T02:00:01+02:00"], app, 0),
+            (mixed, "@zone('Europe/Berlin') " + app, 0 if app else 1),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        said = says(text, times, folder, capsys)
+        assert said.count("some times have an offset and others have none") == expected, said
+        assert said.count("Write Z or an offset behind each") == expected
+
+
+def test_a_trial_reads_times_as_the_streams_declare_them(tmp_path: Path) -> None:
+    """As a job does: at the attribute that `@time` names, in the zone of `@zone` where a text names none."""
+    app = "@zone('Europe/Berlin') @time('ts') define stream S (ts string); from S select ts insert into O;"
+    lines: list[object] = [{"ts": "2018-01-05T01:00:00"}, {"ts": "2018-01-05T00:00:01Z"}]
+    for options in ((), ("--time", "ts")):
+        printed, said, code = tried(tmp_path, "a.siddhi", app, lines, "--stream", "S", *options)
+        assert [row["at"] for row in printed] == [1515110400000, 1515110401000]  # type: ignore[index, call-overload]
+        assert (said, code) == ("", 0)
+    with pytest.raises(PlanError, match="names 'st', which is no long or string of S"):
+        tried(tmp_path, "a.siddhi", app.replace("'ts'", "'st'"), lines, "--stream", "S")

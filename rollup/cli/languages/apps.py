@@ -21,6 +21,7 @@ class AppTrial:
         self._program = compile_app(text)
         self._host = LocalHost(self._program, ahead=ahead)
         self._host.now = self.now = start
+        self.zones = self._program.zones
         self._fields = {name: tuple(stream.attributes) for name, stream in self._program.streams.items()}
 
     def advance(self, to: int) -> None:
@@ -36,8 +37,7 @@ class AppTrial:
         if refused:
             raise QueryError(f"{refused[0]['stream']}: {refused[0]['reason']}")
         with suppress(TimeError):
-            zone = self._program.zones.get(stream, self._program.rollups.zone or GMT)
-            self.now = max(self.now, instant(time, zone=normal_zone(zone)))
+            self.now = max(self.now, instant(time, zone=normal_zone(self.zones.get(stream, GMT))))
 
     def ask(self, question: str) -> Iterable[Mapping[str, Any]]:
         return self._host.query(question).to_pylist()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,7 +30,9 @@ def try_(
     stream: Annotated[str | None, typer.Option(help="The stream of events that name none.")] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="The attribute, milliseconds or ISO text, that moves the clock where an event has no `at`."),
+        typer.Option(
+            help="The attribute, milliseconds or ISO text, that moves the clock where an event has no `at` (else that of `@time`)."
+        ),
     ] = None,
     ahead: Annotated[
         str, typer.Option(help='How far ahead of the clock of this machine `--time` may be; "any" for any distance.')
@@ -46,8 +48,8 @@ def try_(
     """
     from rollup.plan.lateness import ahead_of
 
-    trial = _trial(file, start, lang, ahead_of(ahead, "--ahead"))
-    taker = _Taker(trial, stream, time, ahead_of(ahead, "--ahead"))
+    trial, clock = _trial(file, start, lang, time, ahead_of(ahead, "--ahead"))
+    taker = _Taker(trial, stream, clock)
     warnings.formatwarning = lambda message, *place: f"rollup try: {message}\n"
     refused, wanted = 0, set(only or ())
     _print(trial.heard(), wanted)
@@ -68,14 +70,14 @@ def try_(
     _print(trial.heard(), wanted)
     if taker.late:
         print(
-            f"rollup try: events whose `{time}` the clock had passed: {taker.late} (they count at the clock)",
+            f"rollup try: events whose time the clock had passed: {taker.late} (they count at the clock)",
             file=sys.stderr,
         )
     if refused:
         raise typer.Exit(1)
 
 
-def _trial(file: Path, start: int, lang: str | None, ahead: int | None) -> Trial:
+def _trial(file: Path, start: int, lang: str | None, time: str | None, ahead: int | None) -> tuple[Trial, _Clock]:
     language = lang or EXTENSIONS.get(file.suffix.lower(), "")
     if language not in LANGUAGES:
         what = f"{lang!r} is no language" if lang else f"{file.name}: the extension names no language"
@@ -85,8 +87,23 @@ def _trial(file: Path, start: int, lang: str | None, ahead: int | None) -> Trial
     if language == "siddhi" and _whole(text):
         from rollup.cli.languages.apps import AppTrial
 
-        return AppTrial(text, start, ahead)
-    return LANGUAGES[language](text, file.stem, start)
+        app = AppTrial(text, start, ahead)
+        return app, _Clock(time, ahead, zones=app.zones)  # its times it reads itself
+    trial = LANGUAGES[language](text, file.stem, start)
+    return trial, _Clock(time, ahead, *(_declared(text) if language == "siddhi" else ()))
+
+
+def _declared(text: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What streams of SiddhiQL say of their times: the attribute of each, and the zone."""
+    if "@time" not in text.lower() and "@zone" not in text.lower():
+        return {}, {}  # the usual text is read once
+    from rollup.lang.sections import sections
+    from rollup.lang.siddhi.apps import parse_app
+    from rollup.plan.annotations import stream_time, stream_zone
+
+    streams = parse_app(sections(text).rollups).streams
+    zones = {name: zone for name, each in streams.items() if (zone := stream_zone(name, each.annotations)) is not None}
+    return {name: time for name, each in streams.items() if (time := stream_time(each)) is not None}, zones
 
 
 def _whole(text: str) -> bool:
@@ -100,11 +117,40 @@ def _whole(text: str) -> bool:
     return any(part.language != SIDDHIQL for part in parts.statements) or bool(parse_app(parts.rollups).aggregations)
 
 
-class _Taker:
-    """Takes lines: events of `stream` where they name none, at the `time` they have where they say no `at`."""
+class _Clock:
+    """The time that events have: that of the attribute `name`, else of the one that their stream names."""
 
-    def __init__(self, trial: Trial, stream: str | None, time: str | None, ahead: int | None) -> None:
-        self._trial, self._stream, self._time, self._ahead = trial, stream, time, ahead
+    def __init__(
+        self, name: str | None, ahead: int | None, times: Mapping[str, str] = {}, zones: Mapping[str, str] = {}
+    ) -> None:
+        from rollup.aggregation.offsets import Offsets
+
+        self._name, self._ahead, self._times, self._zones = name, ahead, times, zones
+        self._offsets = Offsets()
+
+    def of(self, stream: str, event: Mapping[str, Any], now: int) -> int | None:
+        """The time of an event, in ms, None where none is named. Raises QueryError where it cannot be."""
+        name = self._name or self._times.get(stream)
+        if name is None:
+            return None
+        from rollup.aggregation.event_times import instant, latest_of
+        from rollup.core.calendar import GMT, normal_zone
+
+        value, zone = event.get(name), self._zones.get(stream)
+        try:
+            found = instant(value, latest_of(self._ahead, now), normal_zone(zone or GMT))
+        except TimeError as problem:
+            raise QueryError(f"`{name}` is {value!r}: {problem}") from None
+        if zone is None:
+            self._offsets.take(stream, value)
+        return found
+
+
+class _Taker:
+    """Takes lines: events of `stream` where they name none, at the time they have where they say no `at`."""
+
+    def __init__(self, trial: Trial, stream: str | None, clock: _Clock) -> None:
+        self._trial, self._stream, self._clock = trial, stream, clock
         self.late = 0
         """Events whose time the clock had passed."""
 
@@ -122,8 +168,8 @@ class _Taker:
             if stream is None:
                 hint = '{"stream": "S", …}, {"at": 5000}, or {"query": "…"}; plain records need --stream S'
                 raise QueryError("an event needs its stream", hint=hint)
-            if self._time is not None and at is None:
-                self._timed(self._time, given.get(self._time))
+            if at is None:
+                self._timed(self._clock.of(str(stream), given, self._trial.now))
             self._trial.send(str(stream), given)
 
     def _advance(self, at: int) -> None:
@@ -131,16 +177,10 @@ class _Taker:
             raise QueryError(f"the clock stands at {self._trial.now} and cannot go back to {at}")
         self._trial.advance(at)
 
-    def _timed(self, name: str, value: Any) -> None:
-        from rollup.aggregation.event_times import instant, latest_of
-
-        try:
-            at = instant(value, latest_of(self._ahead, self._trial.now))
-        except TimeError as problem:
-            raise QueryError(f"`{name}` is {value!r}: {problem}") from None
-        if at < self._trial.now:
+    def _timed(self, at: int | None) -> None:
+        if at is not None and at < self._trial.now:
             self.late += 1
-        else:
+        elif at is not None:
             self._trial.advance(at)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from rollup.aggregation.admission import Refold
+from rollup.aggregation.offsets import Offsets
 from rollup.checkpoint.inputs import Input
 from rollup.checkpoint.marks import Mark, Plans, after, ahead, arrivals, done, measured, none
 from rollup.conf import Conf
@@ -101,6 +102,7 @@ class Batches:
         self._tasks = Tasks(program, self._kept, watchdog, stop, self._following)
         self._upkeep = Upkeep(list(stores.values()))
         self._absent = {name: Absent(name, conf.sources[name]) for name in program.inputs}
+        self._offsets = Offsets()
         self._sums = {name: LogSums(conf.checkpoint / name) for name in program.inputs}
         self.ids: dict[str, str] = {}
         self.plans: Mapping[str, Plans] = {}
@@ -183,6 +185,8 @@ class Batches:
         with self._kept:
             results = self._tasks.collect(batch.given, batch.whole, asked)
             self._reporter.warn(self._absent[batch.stream].observe(results.looked))
+            for stream, found in results.offsets.items():
+                self._reporter.warn(f"warning: {said}." for said in self._offsets.observe(stream, found))
             for store in self._trailing.values():
                 store.next_batch()
             letters = results.dead

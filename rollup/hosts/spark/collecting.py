@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ class Collected:
     rows: Mapping[str, list[pa.Table]]
     held: Input
     looked: list[pa.Table]
+    offsets: Mapping[str, set[bool]]
+    """By stream, what its times as texts have, see `rollup.aggregation.offsets`."""
     kept: KeptFiles | None = None
     lost: int = 0
     """How many of the numbered records are no events."""
@@ -114,6 +117,7 @@ class Tasks:
             rows,
             together(_inputs(results)),
             _tables(results, Kind.LOOKED),
+            _offsets(results),
             self._kept.files(results),
             sum(table["records"][0].as_py() for table in _tables(results, Kind.LOST)),
         )
@@ -121,6 +125,14 @@ class Tasks:
 
 def _tables(results: Sequence[Result], kind: Kind) -> list[pa.Table]:
     return [result.table() for result in results if result.kind is kind]
+
+
+def _offsets(results: Sequence[Result]) -> Mapping[str, set[bool]]:
+    found = defaultdict[str, set[bool]](set)
+    for result in results:
+        if result.kind is Kind.OFFSETS:
+            found[result.name].update(result.table()["offset"].to_pylist())
+    return found
 
 
 def _inputs(results: Sequence[Result]) -> list[Any]:

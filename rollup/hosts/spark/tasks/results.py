@@ -52,6 +52,8 @@ class Kind(StrEnum):
     """How many records of a part are no events, of those that it counts."""
     LOOKED = "looked"
     """How often the attributes were there at all."""
+    OFFSETS = "offsets"
+    """Whether times of a stream that are texts have offsets."""
     KEPT = "kept"
     """The parsed events of a part, in a file, for a second look."""
     PARTIALS = "partials"

@@ -173,6 +173,8 @@ def _results(spec: TaskSpec, worker: Walk, part: Part) -> Iterator[tuple[Kind, s
             continue
         if stream == spec.stream and (part.dead.num_rows or reached.refused is not None):
             yield Kind.LOST, stream, _lost(part.rows - worker.engine.count(f"SELECT COUNT(*) FROM {view}"))
+        if reached.offsets:
+            yield Kind.OFFSETS, stream, pa.table({"offset": sorted(reached.offsets)})
         if reached.refused is not None:
             scale = worker.program.scale(spec.stream)
             yield Kind.DEAD, stream, _letters(worker.engine, part, stream, reached.refused, scale)
