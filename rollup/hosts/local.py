@@ -17,10 +17,11 @@ from rollup.hosts.pipeline import Pipeline, Prepared
 from rollup.hosts.statements.closed import closed_events
 from rollup.hosts.statements.running import Running
 from rollup.hosts.walk import Reached, Walk
+from rollup.lang.fitting import say_rounded
 from rollup.lang.siddhi.apps import parse_query
 from rollup.plan.aggregation import Aggregation
 from rollup.plan.app import StreamDef
-from rollup.plan.reading import Unreadable, read
+from rollup.plan.reading import Unreadable, is_rounded, read
 from rollup.program import Program, compile_app
 from rollup.retrieval.explain import explain
 from rollup.retrieval.questions import Ask, plan
@@ -201,7 +202,9 @@ class LocalHost:
         else:
             for value, (name, kind) in zip(row, stream.attributes.items(), strict=True):
                 try:
-                    found.append(read(value, kind))
+                    found.append(made := read(value, kind))
+                    if is_rounded(value, made):
+                        say_rounded(stream.name, name, kind)
                 except Unreadable:
                     reason = f"{name} is not a {kind}"
         if reason is None:

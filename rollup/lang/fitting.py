@@ -12,7 +12,7 @@ from rollup.core.errors import QueryError
 from rollup.core.untyped import pc
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.plan.likeness import near
-from rollup.plan.reading import BITS, NAMES, Unreadable, read
+from rollup.plan.reading import BITS, NAMES, Unreadable, is_rounded, read, rounded
 
 LIMITS = {Kind.INT: 1 << BITS["int"], Kind.LONG: 1 << BITS["long"], Kind.TIMESTAMP: 1 << BITS["long"]}
 """Whole numbers of a kind are below this, and not below its negative."""
@@ -24,15 +24,22 @@ class UndeclaredField(UserWarning):
     """A record has a field that its stream does not declare, and which nobody reads."""
 
 
+class RoundedField(UserWarning):
+    """A field has whole numbers of which its type does not have all."""
+
+
 def fitting(stream: str, name: str, kind: DataType, value: Any) -> Any:
     """A value as its field holds it. Raises QueryError that names the field."""
     known = READ.get(kind.kind)
     if value is None or known is None or fits(value, kind.kind):
         return value
     try:
-        return read(value, known)
+        found = read(value, known)
     except Unreadable:
         raise QueryError(f"{stream}.{name} is {kind}, and {value!r} is not") from None
+    if is_rounded(value, found):
+        say_rounded(stream, name, known)
+    return found
 
 
 def fits(value: Any, kind: Kind) -> bool:
@@ -45,6 +52,12 @@ def fits(value: Any, kind: Kind) -> bool:
     if given is int:
         return kind in LIMITS and -(limit := LIMITS[kind]) <= value < limit
     return given is bool and kind is Kind.BOOL
+
+
+@lru_cache(maxsize=1 << 10)
+def say_rounded(stream: str, name: str, kind: str) -> None:
+    """Say once that whole numbers of a field are too great for its type."""
+    warnings.warn(rounded(stream, name, kind), RoundedField, stacklevel=2)
 
 
 @lru_cache(maxsize=1 << 10)

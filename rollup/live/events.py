@@ -16,8 +16,8 @@ from rollup.engine.columns.evaluate import field
 from rollup.engine.columns.groups import Ints
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
-from rollup.lang.fitting import READ, fits, fitting_columns, say_undeclared
-from rollup.plan.reading import Unreadable, is_text, read
+from rollup.lang.fitting import READ, fits, fitting_columns, say_rounded, say_undeclared
+from rollup.plan.reading import Unreadable, is_rounded, is_text, read
 
 Make = Callable[[Sequence[Any]], Row]
 
@@ -63,7 +63,10 @@ def converted(value: Any, kind: DataType, what: str) -> Any:
             case Kind.ANY | Kind.NULL if not isinstance(value, str) or is_text(value):
                 return value
             case known if known in READ:
-                return read(value, READ[known])
+                found = read(value, READ[known])
+                if is_rounded(value, found):
+                    say_rounded(*what.split(".", 1), READ[known])
+                return found
             case _:
                 pass
     except Unreadable:

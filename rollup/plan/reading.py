@@ -33,6 +33,8 @@ NAMES = {
 """The types that records are read as, by DuckDB's names."""
 BITS = {"int": 31, "long": 63}
 """Whole numbers are below this power of two, and not below its negative."""
+WHOLE = {"double": 53, "float": 24}
+"""Up to this power of two such a type has every whole number."""
 FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
 """Years 1 to 9999: what every store and client can show."""
 _YEARS = "TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'"
@@ -43,6 +45,7 @@ _INFINITE = r"\s*[+-]?(?i:inf(?:inity)?)\s*"
 _EXACT_DOUBLE = "9e15"
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
 _POINT = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?", re.ASCII)
+_DIGITS = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 _WIDE = Context(prec=80)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -138,6 +141,29 @@ def read(value: Any, kind: str) -> Any:
         case _:
             pass
     return _asked(value, kind)
+
+
+def is_rounded(value: Any, found: Any) -> bool:
+    """Whether a whole number of a record is another one as it was read.
+
+    >>> is_rounded(2**53 + 1, 2.0**53), is_rounded(2**53, 2.0**53), is_rounded("7.5", 7.5), is_rounded("16777217", 16777216.0)
+    (True, False, False, True)
+    """
+    if type(found) is not float or abs(found) < 1 << WHOLE["float"]:
+        return False
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return _DIGITS.fullmatch(value) is not None and Decimal(value) != found
+    return isinstance(value, int | Decimal) and value % 1 == 0 and value != found
+
+
+def rounded(stream: str, name: str, kind: str) -> str:
+    """What is to be said of a field that has whole numbers of which its type does not have all."""
+    return (
+        f"stream {stream}: {name} is a {kind} and has whole numbers beyond 2^{WHOLE[kind]}, of which a {kind} lacks most: "
+        f"last digits may be lost. Declare {name} as long, or beyond 2^63 as decimal(20, 0), to keep them"
+    )
 
 
 def is_text(value: str) -> bool:

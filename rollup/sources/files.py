@@ -29,7 +29,7 @@ from rollup.sources.content.damage import PASSING, Unchanged, damaged
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
-from rollup.sources.content.presence import check_names, json_looked, looked, objects
+from rollup.sources.content.presence import check_names, great, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, quoted, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.file_log import Listed, in_order, planned
@@ -199,7 +199,10 @@ class Files:
             )
             return engine.count(f"SELECT COUNT(*) FROM {file}"), DEAD.empty_table(), found
         raw = columns.raw(self.stream, self.renamed)
-        return *view(engine, self.stream, relation, readers, raw, "true", self._place(path)), found
+        made = view(engine, self.stream, relation, readers, raw, "true", self._place(path))
+        return *made, pa.concat_tables(
+            [found, great(engine, self.stream, columns.converted(self.stream, self.renamed))]
+        )
 
     def missing(self, there: Container[str]) -> list[str]:
         """The attributes that must be there and have no column."""
@@ -257,7 +260,8 @@ class Files:
             return view(engine, self.stream, relation, readers, raw, "true", self._place(path))
 
         rows, dead, broken = file.load(engine, found, read)
-        return rows, pa.concat_tables([dead, self.letters(path, broken)]), self.looked(found, path)
+        seen = pa.concat_tables([self.looked(found, path), great(engine, self.stream)])
+        return rows, pa.concat_tables([dead, self.letters(path, broken)]), seen
 
     def text_readers(self, there: Container[str]) -> Readers:
         """How attributes are read of texts in columns; one that is not there is null."""

@@ -29,7 +29,7 @@ from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.by_loop import SCANNED, events, scanned_rows, scanner_for
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, read_documents
-from rollup.sources.content.presence import HAS, check_names, expected, json_looked, looked, objects
+from rollup.sources.content.presence import HAS, check_names, expected, great, json_looked, looked, objects
 from rollup.sources.content.records import check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.topics.beside import Beside
@@ -249,7 +249,8 @@ class Kafka:
         first = f"{self.options['topic']}:{placed['kafka_partition'][0]}:{placed['kafka_offset'][0]}"
         where = f"{first}{HAS}{', '.join(columns.types)}"
         has = {name: self._renamed.get(name, name) in columns.names for name in expected(self.stream, self.options)}
-        return self._part(rows, dead, looked(has, where))
+        seen = great(engine, self.stream, columns.converted(self.stream, self._renamed))
+        return self._part(rows, dead, pa.concat_tables([looked(has, where), seen]))
 
     def _of_documents(self, engine: ColumnEngine, placed: pa.Table, values: pa.Array | pa.ChunkedArray) -> Part:
         """JSON objects to events."""

@@ -19,7 +19,7 @@ from rollup.sources.base import DEAD, Part
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
-from rollup.sources.content.presence import json_looked, objects
+from rollup.sources.content.presence import great, json_looked, objects
 from rollup.sources.content.records import quoted, view
 from rollup.sources.file_log import in_order
 
@@ -130,7 +130,8 @@ def _csv(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int, 
         count, dead = view(
             engine, files.stream, relation, files.text_readers(names), Delimited.text(names), "true", PLACE, [PLACE]
         )
-    return count, pa.concat_tables([dead, *letters]), files.looked(names, rows[0]["path"])
+        seen = pa.concat_tables([files.looked(names, rows[0]["path"]), great(engine, files.stream)])
+    return count, pa.concat_tables([dead, *letters]), seen
 
 
 def _parquet(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int, pa.Table, pa.Table]:

@@ -19,7 +19,7 @@ from rollup.core.errors import ConfigError
 from rollup.hosts.reporting.absent import Absent
 from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.base import Source
-from rollup.sources.content.presence import HAS, absent
+from rollup.sources.content.presence import HAS, absent, looked
 from tests.job.jobs import Job, answers
 from tests.job.test_sources import GOOD, NAMES, delta, drained, lines, log, messages, of, parquet, read, topic, values
 
@@ -140,7 +140,7 @@ def test_a_path_that_is_none_or_of_many_values_is_refused_before_anything_is_rea
 
 
 def table(**has: bool) -> list[pa.Table]:
-    return [pa.table({"attribute": list(has), "has": list(has.values()), "place": ["t:0:7"] * len(has)})]
+    return [looked(has, "t:0:7")]
 
 
 def test_a_mapped_column_that_has_been_there_is_missed_with_a_warning_once_and_any_other_too() -> None:

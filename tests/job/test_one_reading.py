@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from rollup.cli.languages.trials import CruncherTrial, SiddhiTrial
 from rollup.cli.languages.try_ import _object
@@ -485,3 +486,88 @@ def test_a_trial_reads_times_as_the_streams_declare_them(tmp_path: Path) -> None
         assert (said, code) == ("", 0)
     with pytest.raises(PlanError, match="names 'st', which is no long or string of S"):
         tried(tmp_path, "a.siddhi", app.replace("'ts'", "'st'"), lines, "--stream", "S")
+
+
+BEYOND = (1 << 53) + 1
+_GREAT = "define stream Great{} (x {}, n int); from Great{}#window.length(1) select x insert into O;"
+
+
+def _column_of(value: Any, beyond: pa.DataType) -> pa.Table:
+    kind = pa.float64() if isinstance(value, float) else beyond if value >= 1 << 63 else pa.int64()
+    return pa.table({"x": pa.array([value], kind), "n": [1]})
+
+
+def _job_rounds(number: int, kind: str, value: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """Of each kind of source, in the words of the run."""
+    said = list[str]()
+    for form in ("json", "csv", "parquet", "delta"):
+        (there := folder / form / "in").mkdir(parents=True)
+        if form == "json":
+            (there / "a.json").write_text(json.dumps({"x": value, "n": 1}))
+        elif form == "csv":
+            (there / "a.csv").write_text(f"x,n\n{value},1\n")
+        elif form == "parquet":
+            pq.write_table(_column_of(value, pa.uint64()), there / "a.parquet")
+        else:
+            write_deltalake(str(there), _column_of(value, pa.decimal128(20, 0)))
+        app, source = _GREAT.format(number, kind, number), {"kind": form, "path": "in"}
+        Job(folder / form, source, app=app, streams=(f"Great{number}",)).run(ModelSpark())  # type: ignore[arg-type]
+        said.append(capsys.readouterr().err)
+    assert len({"has whole numbers beyond" in each for each in said}) == 1, said
+    return said[0]
+
+
+def _others_round(number: int, kind: str, value: Any, folder: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """`rollup.Engine`, a trial, and the local host: each in a stream of its own, since a field is said once."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for more, rows in (("E", {"x": value, "n": 1}), ("F", _column_of(value, pa.uint64()))):
+            engine = Engine()
+            name = f"Great{number}{more}"
+            engine.deploy(f"create schema {name}(x {kind.partition('(')[0]}, n int); @name('q') select x from {name};")
+            engine.send(name, rows)
+        SiddhiTrial(_GREAT.format(f"{number}T", kind, f"{number}T"), "a", 0).send(
+            f"Great{number}T", {"x": value, "n": 1}
+        )
+        LocalHost.of(f"define stream Great{number} (x {kind}, n int); from Great{number} select x insert into T;").send(
+            f"Great{number}", [(value, 1)]
+        )
+    told = [str(each.message) for each in said]
+    assert len(told) in (0, 4), told
+    return told[-1] if told else ""
+
+
+@pytest.mark.parametrize("rounds", [_job_rounds, _others_round])
+def test_whole_numbers_beyond_those_of_a_type_are_said(
+    rounds: Callable[..., str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases: list[tuple[str, Any, str]] = [
+        ("double", BEYOND, "beyond 2^53"),
+        ("double", (1 << 64) - 1, "beyond 2^53"),
+        ("double", BEYOND // 2, ""),
+        ("long", BEYOND, ""),
+        ("float", (1 << 24) + 1, "beyond 2^24"),
+        ("float", (1 << 24) - 1, ""),
+        ("double", 0.1, ""),
+    ]
+    for number, (kind, value, expected) in enumerate(cases):
+        number += 100 * (rounds is _job_rounds)
+        said = rounds(number, kind, value, tmp_path / str(number), capsys)
+        if expected:
+            assert (
+                f"stream Great{number}: x is a {kind} and has whole numbers {expected}, of which a {kind} lacks" in said
+            )
+            assert "Declare x as long, or beyond 2^63 as decimal(20, 0), to keep them" in said
+        else:
+            assert "whole numbers" not in said
+
+
+def test_a_parquet_column_of_the_type_itself_lost_nothing_here(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside one that is converted."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"x": [1e300], "n": pa.array([1], pa.int64())}), tmp_path / "in" / "a.parquet")
+    job = Job(tmp_path, {"kind": "parquet", "path": "in"}, app=_GREAT.format(0, "double", 0), streams=("Great0",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert "whole numbers" not in capsys.readouterr().err

@@ -1,4 +1,5 @@
 """Attributes that no record of a batch has: a column that the configuration names stops the job, any other is said once.
+So is one whose whole numbers are too great for its type.
 
 A column that has been there in this run and then is not in a batch is a matter of the data, and no reason to stop.
 """
@@ -12,6 +13,7 @@ import pyarrow as pa
 
 from rollup.core.errors import ConfigError
 from rollup.plan.likeness import near
+from rollup.plan.reading import rounded
 from rollup.sources.content.presence import HAS, absent, present
 
 
@@ -21,7 +23,7 @@ class Absent:
     def __init__(self, stream: str, options: Mapping[str, Any]) -> None:
         self._stream = stream
         self._options = options
-        self._seen, self._said = set[str](), set[str]()
+        self._seen, self._said, self._rounded = set[str](), set[str](), set[str]()
 
     def observe(self, looked: Iterable[pa.Table]) -> list[str]:
         """The warnings of a batch, from what its parts have. Raises ConfigError for a column that was never there."""
@@ -37,7 +39,13 @@ class Absent:
         self._seen |= present(tables)
         new = [name for name in lacking if name not in self._said]
         self._said |= set(new)
-        return [self._warning(name, lacking[name]) for name in new]
+        return [*(self._warning(name, lacking[name]) for name in new), *self._great(tables)]
+
+    def _great(self, tables: Iterable[pa.Table]) -> list[str]:
+        found = {row["attribute"]: row["rounded"] for table in tables for row in table.to_pylist() if row["rounded"]}
+        new = {name: kind for name, kind in found.items() if name not in self._rounded}
+        self._rounded |= new.keys()
+        return [f"warning: {rounded(self._stream, name, kind)}." for name, kind in new.items()]
 
     @property
     def _columns(self) -> Mapping[str, str]:

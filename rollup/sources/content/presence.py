@@ -16,10 +16,12 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
-from rollup.sources.content.records import json_paths
+from rollup.plan.reading import WHOLE
+from rollup.sources.content.records import json_paths, quoted
 
-LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", pa.string())])
-"""An attribute that records should have, whether one of a part has it, and where the first record of the part stands."""
+LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", pa.string()), ("rounded", pa.string())])
+"""An attribute that records should have, whether one of a part has it, and where the first record of the part stands; its
+type where it has values so great that whole numbers may have been rounded."""
 
 HAS = ", which has "
 """Stands between the place of a record and the names of its members."""
@@ -48,6 +50,25 @@ def looked(has: Mapping[str, bool], place: str) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=LOOKED)
 
 
+def great(engine: ColumnEngine, stream: StreamDef, converted: Iterable[str] | None = None) -> pa.Table:
+    """The attributes of the events in `__batch` that have such values; those that were converted, or all."""
+    kinds = {name: str(stream.attributes[name]) for name in (stream.attributes if converted is None else converted)}
+    names = [name for name, kind in kinds.items() if kind in WHOLE]
+    if not names:
+        return LOOKED.empty_table()
+    most = [
+        f"MAX(ABS({quoted(name)})) FILTER (WHERE ISFINITE({quoted(name)})) >= {1 << WHOLE[kinds[name]]} AS c{number}"
+        for number, name in enumerate(names)
+    ]
+    found = engine.run(f"SELECT {', '.join(most)} FROM __batch").to_pylist()[0]
+    rows = [
+        {"attribute": name, "has": True, "place": "", "rounded": kinds[name]}
+        for number, name in enumerate(names)
+        if found[f"c{number}"]
+    ]
+    return pa.Table.from_pylist(rows, schema=LOOKED)
+
+
 def objects(relation: str, ok: str, arrival: str, origin: str | None, *place: str) -> exp.Select:
     """What `json_looked` reads, of a relation with `raw`: whether it is an object, its arrival, and its place (an origin,
     where it is the same for all, and columns that say where in it)."""
@@ -69,7 +90,8 @@ def json_looked(engine: ColumnEngine, stream: StreamDef, options: Mapping[str, A
     names = expected(stream, options)
     without = _without_value(engine, names)
     rest = _members(engine, {name: options.get("columns", {}).get(name, name) for name in without}, found)
-    return pa.concat_tables([looked({name: True for name in names if name not in without}, ""), rest])
+    there = looked({name: True for name in names if name not in without}, "")
+    return pa.concat_tables([there, rest, great(engine, stream)])
 
 
 def _without_value(engine: ColumnEngine, names: list[str]) -> list[str]:

@@ -51,6 +51,12 @@ class Columns:
         """Whether every attribute has a column of its own type."""
         return all(self._type(renamed.get(name, name)) == kind.duckdb for name, kind in stream.attributes.items())
 
+    def converted(self, stream: StreamDef, renamed: Mapping[str, str]) -> list[str]:
+        """The attributes whose columns are of another type; a float is a double to the last digit."""
+        exact = {("FLOAT", "DOUBLE")}
+        found = {name: (self._type(renamed.get(name, name)), kind.duckdb) for name, kind in stream.attributes.items()}
+        return [name for name, (stored, kind) in found.items() if stored != kind and (stored, kind) not in exact]
+
     def raw(self, stream: StreamDef, renamed: Mapping[str, str]) -> str:
         """A record as JSON; times are as its attributes have them, so that it is read again as it was."""
         times = [
