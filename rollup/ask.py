@@ -17,11 +17,12 @@ from rollup.conf import Conf, load
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.nesting import nests
+from rollup.dimensions import dimensions
 from rollup.lang.sql.source import position
-from rollup.plan.app import StreamDef
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
 from rollup.retrieval.questions import Ask
+from rollup.retrieval.tables import Tables
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
 
@@ -36,8 +37,8 @@ _SIDDHI = re.compile(rf"{_SPACE}(?:explain\s+)?from\b{_SPACE}(?:`([^`]+)`|(\w+)|
 
 
 class Asker:
-    """Answers questions about the aggregations of a configuration, and about the named windows and tables of its
-    statements; opens stores for reading only when asked."""
+    """Answers questions about the aggregations of a configuration, the named windows and tables of its statements, and
+    its dimensions; opens stores for reading only when asked."""
 
     def __init__(self, conf: Conf, program: Program | None = None) -> None:
         """`program`: the app of the configuration, where it has been compiled already."""
@@ -55,7 +56,7 @@ class Asker:
         if not is_question(text):
             return self._sql.query(text, parameters)
         name = asked_name(text)
-        if name in self._tables:
+        if name in self.tables:
             return self._of_table(text, name)
         if name and name not in self.program.aggregations:
             raise self._unknown(text, name)
@@ -71,9 +72,9 @@ class Asker:
         from rollup.ask_sql import SqlAsker
         from rollup.stores.dead_letters import DeadLetters
 
-        kept, letters = self.kept if self._tables else None, DeadLetters(self.conf.tables)
+        tables, letters = self.tables, DeadLetters(self.conf.tables)
         streams = self.program.streams
-        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, kept, streams, letters.read, self.zone)
+        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, tables, streams, letters.read, self.zone)
 
     @cached_property
     def kept(self) -> Kept:
@@ -83,8 +84,10 @@ class Asker:
         return Kept(self.conf.tables, self.program)
 
     @cached_property
-    def _tables(self) -> Mapping[str, StreamDef]:
-        return {} if self.program.statements is None else self.kept.tables
+    def tables(self) -> Tables:
+        """What stands beside aggregations in a question."""
+        kept = [] if self.program.statements is None else [self.kept]
+        return Tables([*kept, *dimensions(self.conf, self.program)])
 
     def _of_table(self, text: str, name: str) -> pa.Table:
         """The answer to an on-demand query of a named window or table."""
@@ -94,7 +97,8 @@ class Asker:
         if wrong := of_levels(text, name):
             raise QueryError(wrong[0], hint=wrong[1])
         now = time.time_ns() // 1_000_000
-        return asked(text, self._tables[name], lambda: self.kept.rows(name, self.kept.newest()), now)
+        reader = self.tables.reader(name)
+        return asked(text, self.tables[name], lambda: reader.rows(name, reader.newest()), now)
 
     def _unknown(self, text: str, name: str) -> RollupError:
         from rollup.ask_mistakes import unknown, without_range
@@ -102,7 +106,7 @@ class Asker:
         aggregations = self.program.aggregations
         stored = any(name in map(each.table, each.levels) for each in aggregations.values())
         said = without_range(name, aggregations) if stored else None
-        message, hint = said or unknown(name, aggregations, self._tables, self.program.streams)
+        message, hint = said or unknown(name, aggregations, self.tables, self.program.streams)
         return QueryError(message, hint=hint).at(*position(text, _place(text)))
 
     def snapshot(self, name: str) -> Snapshot:
@@ -147,7 +151,7 @@ def query(conf: Conf | Asker | Path | str, text: str, parameters: Parameters = N
     """Ask the aggregations of a configuration (its path, or what `rollup.open` gave); an Arrow table.
 
     `text` is SiddhiQL (`from A within … per … select …`) or a SELECT with `A WITHIN … PER …` as a table; named windows
-    and tables of statements stand in both by their names alone. `parameters` are those of the SELECT: a list for `?`
+    and tables of statements, and dimensions, stand in both by their names alone. `parameters` are those of the SELECT: a list for `?`
     and `$1`, a mapping for `$name`. AGG_TIMESTAMP is in milliseconds since the epoch. Raises a RollupError that names
     what is wrong with the question.
     """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -31,11 +31,9 @@ from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Item, Selection
 from rollup.retrieval.answer import EXTRA
 from rollup.retrieval.questions import ask_for, bounds, zone_for
+from rollup.retrieval.tables import TableReader, Tables
 from rollup.stores.base import Snapshot
 from rollup.stores.delta.missing import reading
-
-if TYPE_CHECKING:
-    from rollup.statements.committed.kept import Kept
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 _NAMED = re.compile(
@@ -59,7 +57,7 @@ LETTERS = "DEAD_LETTERS"
 
 
 class SqlAsker:
-    """Answers statements over the aggregations that `snapshot` opens and, as tables, over what statements have `kept`.
+    """Answers statements over the aggregations that `snapshot` opens, and over the `tables` beside them.
 
     `streams` are names that hold no rows; `letters` reads the dead letters. Functions of times such as `date_trunc` cut
     in `zone`, or in UTC where that is an offset. May be used by several threads at once.
@@ -70,7 +68,7 @@ class SqlAsker:
         engine: ColumnEngine,
         aggregations: Mapping[str, Aggregation],
         snapshot: Callable[[str], Snapshot],
-        kept: Kept | None = None,
+        tables: Tables | None = None,
         streams: Collection[str] = (),
         letters: Callable[[], pa.Table] | None = None,
         zone: str = "UTC",
@@ -80,8 +78,8 @@ class SqlAsker:
         self._letters = letters
         self._aggregations = aggregations
         self._snapshot = snapshot
-        self._kept = kept
-        self._shown = {} if kept is None else {name.casefold(): name for name in kept.tables}
+        self._tables = tables or Tables([])
+        self._shown = {name.casefold(): name for name in self._tables}
         self._streams = streams
         self._known: dict[tuple[str, str], _Rewritten] = {}
         engine.connection.execute("SET threads = 1")  # several add doubles, and give groups, in an order of chance
@@ -94,7 +92,7 @@ class SqlAsker:
         text, values = _numbered(sql, parameters)
         found = self._rewritten(text, values)
         self._check(sql, found.sql)
-        number: int | None = None
+        numbers = dict[TableReader, int]()
         while True:
             try:
                 return self._answered(found)
@@ -104,10 +102,12 @@ class SqlAsker:
                     found = replace(found, tables={**found.tables, LETTERS: self._letters()})
                     continue
                 name = self._shown.get(missing)
-                if name is None or self._kept is None or name in found.tables:
+                if name is None or name in found.tables:
                     raise self._refused(sql, self._placed(found, problem)) from None
-                number = self._kept.newest() if number is None else number
-                found = replace(found, tables={**found.tables, name: self._kept.rows(name, number)})
+                reader = self._tables.reader(name)
+                if reader not in numbers:
+                    numbers[reader] = reader.newest()
+                found = replace(found, tables={**found.tables, name: reader.rows(name, numbers[reader])})
 
     def _answered(self, found: _Rewritten) -> pa.Table:
         with reading(lambda: self._files(found)), self._engine.tables(found.tables), self._in_zone():

@@ -31,6 +31,10 @@ An example:
     port = 9400
     host = "127.0.0.1"                 # whose address it listens on
 
+    [tables.planes]                    # a table that questions join with aggregations, see docs/queries.md
+    path = "planes.csv"
+    types.year = "int"                 # where what the first records show is not right
+
     [serve]                            # the endpoint for BI tools, see docs/bi.md
     port = 5433
     users.ann.password_env = "ANN_PASSWORD"
@@ -53,7 +57,9 @@ from rollup.core.objects import ObjectPath, at, is_object
 from rollup.core.options import (
     Known,
     Provider,
+    any_text,
     elsewhere,
+    flag,
     folder,
     kind_of,
     one_of,
@@ -61,6 +67,7 @@ from rollup.core.options import (
     refuse_unknown,
     table,
     text,
+    texts,
     whole,
 )
 from rollup.core.storage import checked, use
@@ -96,7 +103,19 @@ _TOP: Known = {
     "statement_shards": whole(1, 4096),
     "on_error": one_of("set aside", "stop"),
     **dict.fromkeys(
-        ("sources", "sinks", "store", "late", "dead_letters", "metrics", "spark", "cascade", "serve", "storage"),
+        (
+            "sources",
+            "sinks",
+            "store",
+            "late",
+            "dead_letters",
+            "metrics",
+            "spark",
+            "cascade",
+            "serve",
+            "storage",
+            "tables",
+        ),
         elsewhere,
     ),
 }
@@ -104,6 +123,15 @@ _LATE: Known = {"policy": one_of("merge", "drop", "correct"), "ahead": text}
 _SHARE = re.compile(r"\s*(\d{1,2}(?:\.\d+)?|100)\s*%\s*")
 _SHARES = 'a share, e.g. "1 %"'
 _DEAD: Known = {"fail_above": lambda value: None if isinstance(value, str) and _SHARE.fullmatch(value) else _SHARES}
+_TABLE: Known = {
+    "path": folder,
+    "table": text,
+    "types": texts,
+    "glob": text,
+    "header": flag,
+    "separator": any_text,
+    "null": any_text,
+}
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
 
 
@@ -142,6 +170,8 @@ class Conf:
     """Into how many shards the statements of a Spark job are divided where their keys allow it; None: not at all."""
     on_error: str = "set aside"
     """What becomes of an event whose values a statement cannot compute with: a dead letter, or the end of the job."""
+    dimensions: Mapping[str, Options] = field(default_factory=dict[str, Options])
+    """The tables that questions join with aggregations, see `rollup.dimensions`."""
     statements: tuple[Path, ...] = ()
     """Files of statements beside the app, each in the language that its ending names."""
 
@@ -199,6 +229,7 @@ def load(path: Path | str) -> Conf:
         statements=tuple(base / name for name in raw.get("statements", ())),
         sources=_kinds(path, raw, "sources", SOURCES),
         sinks=_kinds(path, raw, "sinks", SINKS),
+        dimensions=_dimensions(path, raw),
         store=_kind(f"{path}: [store]", base, raw["store"], STORES),
         trigger=raw.get("trigger", "1 second"),
         zone=raw.get("zone", GMT),
@@ -222,6 +253,16 @@ def _table(path: Path, raw: Options, name: str, known: Known) -> Options:
     given = table(f"{path}: [{name}]", raw.get(name, {}))
     refuse_unknown(f"{path}: [{name}]", given, known)
     return given
+
+
+def _dimensions(path: Path, raw: Options) -> Mapping[str, Options]:
+    """The tables of `[tables.…]`, their paths made absolute."""
+    tables = dict[str, Options]()
+    for name, given in table(f"{path}: [tables]", raw.get("tables", {})).items():
+        where = f"{path}: [tables.{name}]"
+        refuse_unknown(where, table(where, given), _TABLE)
+        tables[name] = {**given, **({"path": str(path.parent / given["path"])} if "path" in given else {})}
+    return tables
 
 
 def _kinds(path: Path, raw: Options, name: str, kinds: Mapping[str, Provider]) -> Mapping[str, Options]:

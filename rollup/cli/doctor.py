@@ -104,6 +104,8 @@ def _configured(path: Path | None) -> Iterator[Check]:
         return
     yield "app and configuration", lambda: _ready(conf)
     yield "sources", lambda: _sources(conf)
+    if conf.dimensions:
+        yield "tables of questions", lambda: _tables(conf)
     for what, folder in (("tables", conf.tables), ("checkpoint", conf.checkpoint)):
         yield what, lambda folder=folder: _writable(folder)
     ports = {"[serve] port": conf.serve.get("port"), "metrics_port": conf.metrics_port}
@@ -122,6 +124,12 @@ def _ready(conf: Conf) -> str:
     program = conf.program()
     ready(conf, program)
     return f"{len(program.aggregations)} aggregations, {len(program.streams)} streams, zone {conf.zone}"
+
+
+def _tables(conf: Conf) -> str:
+    from rollup.dimensions import dimensions
+
+    return "; ".join(each.described for each in dimensions(conf, conf.program())) or "none"
 
 
 def _sources(conf: Conf) -> str:

@@ -33,6 +33,7 @@ def plan(
     from rollup.aggregation.partials import Partials
     from rollup.cli.console import console
     from rollup.core.dialects import to_sql
+    from rollup.dimensions import dimensions
     from rollup.lifecycle.readiness import ready
 
     ready(found, program)
@@ -55,6 +56,8 @@ def plan(
             out.print(Partials(aggregation).sql, soft_wrap=True)
     for line in _statements(found, program):
         out.print(line, soft_wrap=True)
+    for dimension in dimensions(found, program):
+        out.print(dimension.described, soft_wrap=True)
 
 
 def _origin(options: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
+from rollup.retrieval.tables import Tables
 from rollup.statements.committed.commits import FOLDER, Commits
 from rollup.statements.committed.kept import Kept
 from rollup.stores.databases import store_of
@@ -256,13 +257,13 @@ def test_a_text_reads_what_it_names_and_no_part_of_another_word(place: Place) ->
 def test_a_table_of_statements_that_have_gone_goes(place: Place) -> None:
     dsn = place.server.new_database()
     store = StoreOptions.of(dsn)
-    before = KeptTables(Kept(place.conf.tables, place.conf.program()), store, 1000)
+    before = KeptTables(Tables([Kept(place.conf.tables, place.conf.program())]), store, 1000)
     before.prepare()
     before.refresh(LAST)
     bare = compile_app(
         "define stream S (k string); define stream T (k string); @lang('epl') { insert into T select k from S; }"
     )
-    after = KeptTables(Kept(place.conf.tables, bare), store, 1000)
+    after = KeptTables(Tables([Kept(place.conf.tables, bare)]), store, 1000)
     after.prepare()
     assert execute(dsn, "select to_regclass('\"Last\"')") == [(None,)]
     assert execute(dsn, f"select count(*) from {BOOK} where name = 'Last'") == [(0,)]

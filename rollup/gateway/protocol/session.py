@@ -93,7 +93,7 @@ class Session:
         self._holds: list[Callable[[], None]] = []
         self._answered: list[Callable[[], None]] = []
         self.simple = False
-        self.moment: tuple[str, dict[str, int]] = ("", {})
+        self.moment: tuple[str, dict[Any, int]] = ("", {})
         self.zone = ""
         """The zone of its clocks, as the server says it."""
         self.isolated = False

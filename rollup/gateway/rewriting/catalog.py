@@ -89,21 +89,16 @@ def aggregation_ddl(aggregation: Aggregation) -> Iterator[str]:
     yield from _view(aggregation, aggregation.levels[-1], aggregation.name, ask)
 
 
-def kept_ddl(kept: StreamDef) -> Iterator[str]:
-    """The view of a named window or table of statements. Raises ConfigError when a name is too long for PostgreSQL."""
+def kept_ddl(kept: StreamDef, about: str) -> Iterator[str]:
+    """The view of a table beside aggregations. Raises ConfigError when a name is too long for PostgreSQL."""
     for each in (kept.name, *kept.attributes):
         check_name(each, f"of {kept.name}:", "postgresql")
     ask = name(f"ask {kept.name}"[:63], INNER)
     yield template("gateway/answer.sql", ask=ask, name=text(kept.name), columns=_typed(kept.attributes))
-    note = text(kept_note(kept))
+    note = text(f"{kept.name}: {about}")
     for schema in (SCHEMA, PUBLIC):
         yield f"create view {name(kept.name, schema)} as select * from {ask}('{{}}', null, null, null)"
         yield f"comment on view {name(kept.name, schema)} is {note}"
-
-
-def kept_note(kept: StreamDef) -> str:
-    """What tools show of a named window or table."""
-    return f"{kept.name}: rows that statements keep, as their last commit left them"
 
 
 def _columns(aggregation: Aggregation) -> str:
@@ -201,7 +196,7 @@ def select_from(aggregation: Aggregation, loaded: frozenset[str], table: str) ->
 
 
 def select_kept(kept: StreamDef, table: str) -> str:
-    """A query over a table of the rows of a named window or table."""
+    """A query over a loaded copy of a table beside aggregations."""
     return f"select {', '.join(map(name, kept.attributes))} from {name(table, INNER)}"
 
 

@@ -1,7 +1,8 @@
-"""Named windows and tables of statements before a PostgreSQL store: tables beside the store's own, filled when asked for.
+"""Tables beside aggregations before a PostgreSQL store: tables beside the store's own, filled when asked for.
 
-A query reads what the last commit of the statements left. All tables that were ever queried are filled together, in one
-transaction. So one statement reads one commit, also while another endpoint before the same store fills them.
+A query reads what the last commit of the statements left, and dimensions as they are. All tables that were ever queried
+are filled together, in one transaction. So one statement reads one commit, also while another endpoint before the same
+store fills them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
+from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.core.untyped import pc
-from rollup.gateway.rewriting.catalog import kept_note, name, text
+from rollup.gateway.rewriting.catalog import name, text
 from rollup.lang.sql.within import mentions
 from rollup.plan.app import StreamDef
-from rollup.statements.committed.kept import Kept
+from rollup.retrieval.tables import TableReader, Tables
 from rollup.stores.postgres.copy import READ_SIZE, CopyRows
 from rollup.stores.sql.options import StoreOptions
 from rollup.stores.sql.types import check_name
@@ -51,10 +52,10 @@ class _Filled(NamedTuple):
 class KeptTables:
     """The tables. `taken` are names that others give to tables of the database, as sinks do."""
 
-    def __init__(self, kept: Kept, store: StoreOptions, row_limit: int, taken: Collection[str] = ()) -> None:
-        self.kept, self._store, self._row_limit, self._taken = kept, store, row_limit, frozenset(taken)
+    def __init__(self, tables: Tables, store: StoreOptions, row_limit: int, taken: Collection[str] = ()) -> None:
+        self.tables, self._store, self._row_limit, self._taken = tables, store, row_limit, frozenset(taken)
         self._shown: dict[str, StreamDef] = {}
-        self._line: str | None = None
+        self._lines = dict[TableReader, str | None]()
         self._lock = threading.Lock()
 
     def needs(self, sql: str) -> bool:
@@ -67,13 +68,13 @@ class KeptTables:
         A name that the database has already is somebody else's, and is left alone.
         """
         with self._writing() as cursor:
-            if not self.kept.tables and not _there(cursor):
+            if not self.tables and not _there(cursor):
                 return
             cursor.execute(f"create table if not exists {BOOK} (name text primary key, line text, number bigint)")
             cursor.execute(f"alter table {BOOK} add column if not exists made text")
             book = self._book(cursor, lock=True)
             self._drop_gone(cursor, book)
-            for each in self.kept.tables.values():
+            for each in self.tables.values():
                 self._make(cursor, each, book)
 
     def refresh(self, sql: str, prepared: Collection[str] = ()) -> None:
@@ -87,12 +88,12 @@ class KeptTables:
             return
         with self._lock, self._writing() as cursor:
             book = self._shown_in(cursor, lock=True)
-            newest = self._newest()
-            self._refuse_others(book, newest.line)
-            if any(book.get(key) != newest for key in wanted):  # nobody has filled them while the lock was waited for
-                for key in sorted(wanted | {key for key, filled in book.items() if filled.number is not None}):
-                    self._fill(cursor, key, newest, key in wanted)
-        self._line = newest.line
+            asked = wanted | {key for key, filled in book.items() if filled.number is not None}
+            newest = self._newest(asked)
+            self._refuse_others(book, newest)
+            for key in sorted(key for key in asked if book.get(key) != newest[key]):
+                self._fill(cursor, key, newest[key], key in wanted)
+            self._lines |= {self.tables.reader(key): filled.line for key, filled in newest.items()}
 
     def mentioned(self, sql: str) -> set[str]:
         """Those that a text may read: a name with capitals or signs stands in quotes, or is spelled in U&"…"."""
@@ -104,23 +105,31 @@ class KeptTables:
         """Whether all of them hold the last commit; nobody waits for that."""
         with self._writing() as cursor:
             book = self._shown_in(cursor, lock=False)
-        newest = self._newest()  # after the book: a later one that another endpoint has read is there, or was removed
-        found = all(book.get(key) == newest for key in wanted)
-        self._line = newest.line if found else self._line
+        newest = self._newest(
+            wanted
+        )  # after the book: a later one that another endpoint has read is there, or was removed
+        found = all(book.get(key) == newest[key] for key in wanted)
+        if found:
+            self._lines |= {self.tables.reader(key): filled.line for key, filled in newest.items()}
         return found
 
-    def _newest(self) -> _Filled:
-        """What a table that is filled now is filled from."""
-        number = self.kept.newest()
-        return _Filled(self.kept.line(number), number, self.kept.made(number))
+    def _newest(self, keys: Collection[str]) -> dict[str, _Filled]:
+        """What tables that are filled now are filled from; those of one reader from one moment."""
+        moments = dict[TableReader, _Filled]()
+        for reader in {self.tables.reader(key) for key in keys}:
+            number = reader.newest()
+            moments[reader] = _Filled(reader.line(number), number, reader.made(number))
+        return {key: moments[self.tables.reader(key)] for key in keys}
 
     def _drop_gone(self, cursor: Any, book: Mapping[str, _Filled]) -> None:
-        """Tables that our own statements have filled and do not have any more; whose others are is not known."""
-        try:
-            line = self._newest().line
-        except (NoCommitError, StoreError):
-            return
-        for key in sorted(key for key, filled in book.items() if key not in self.kept.tables and filled.line == line):
+        """Tables that our own readers have filled and do not have any more; whose others are is not known."""
+        lines = set[str]()
+        for reader in self.tables.readers:
+            try:
+                lines.add(reader.line(reader.newest()))
+            except RollupError:
+                continue
+        for key in sorted(key for key, filled in book.items() if key not in self.tables and filled.line in lines):
             cursor.execute(f"drop table if exists {name(key)}")
             cursor.execute(f"delete from {BOOK} where name = %s", (key,))
 
@@ -131,22 +140,25 @@ class KeptTables:
         cursor.execute(_COLUMNS, (place,))
         there = dict(cursor.fetchall())
         if kept.name in self._taken or (there and kept.name not in book):
-            log.warning("the database has a table %s of its own: the one of the statements is not shown", kept.name)
+            log.warning(
+                "the database has a table %s of its own: that of the app or configuration is not shown", kept.name
+            )
             return
         if there != columns:
             cursor.execute(f"drop table if exists {place}")
             cursor.execute(f"create table {place} ({', '.join(f'{name(c)} {kind}' for c, kind in columns.items())})")
-            cursor.execute(f"comment on table {place} is {text(kept_note(kept))}")
+            cursor.execute(f"comment on table {place} is {text(f'{kept.name}: {self.tables.reader(kept.name).note}')}")
             cursor.execute(
                 f"insert into {BOOK} values (%s) on conflict (name) do update set line = null, number = null, made = null",
                 (kept.name,),
             )
         self._shown[kept.name] = kept
 
-    def _refuse_others(self, book: Mapping[str, _Filled], line: str | None) -> None:
+    def _refuse_others(self, book: Mapping[str, _Filled], newest: Mapping[str, _Filled]) -> None:
         """Two apps in one schema would fill one table by turns."""
         for key, filled in book.items():
-            if self._line is not None and filled.line not in (None, self._line, line):
+            known = self._lines.get(self.tables.reader(key))
+            if known is not None and key in newest and filled.line not in (None, known, newest[key].line):
                 raise StoreError(
                     f"statements of another app fill the table {key} of this database too",
                     hint="give each app a schema of its own, or other names",
@@ -158,7 +170,7 @@ class KeptTables:
         cursor.execute(f"delete from {place}")
         assert filled.number is not None
         try:
-            rows = readable_rows(self.kept, key, filled.number, self._row_limit)
+            rows = readable_rows(self.tables.reader(key), key, filled.number, self._row_limit)
             cursor.copy_expert(f"copy {place} from stdin (format binary)", CopyRows(rows), READ_SIZE)
         except RollupError:
             if wanted:
@@ -209,9 +221,9 @@ def _has_word(word: str, sql: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
-def readable_rows(kept: Kept, shown: str, number: int, row_limit: int) -> pa.Table:
-    """The rows of one after a commit, as PostgreSQL can hold them. Raises QueryError when there are too many."""
-    rows = kept.rows(shown, number)
+def readable_rows(reader: TableReader, shown: str, number: int, row_limit: int) -> pa.Table:
+    """The rows of a table at a moment, as PostgreSQL can hold them. Raises QueryError when there are too many."""
+    rows = reader.rows(shown, number)
     if rows.num_rows > row_limit:
         raise QueryError(
             f"{shown} holds {rows.num_rows} rows, and {row_limit} may be read", hint="raise `row_limit` in [serve]"

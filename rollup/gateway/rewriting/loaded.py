@@ -29,17 +29,17 @@ from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
 from rollup.retrieval.gaps import FILLS
 from rollup.retrieval.questions import AUTO, bounds, level_or_period, zone_for
+from rollup.retrieval.tables import TableReader
 
 log = logging.getLogger(__name__)
 
 _FIRST, _LAST = -(2**63), 2**63 - 1
-_STATEMENTS = ""
-"""Among the commits of a moment, that of the statements, which no aggregation can be called."""
 _MILLISECONDS = re.compile(r"0|-?[1-9][0-9]{8,18}")
 """Short numbers are none: somebody who writes '2018' means a year."""
 
-Moment = dict[str, int]
-"""The commit of each aggregation that a statement has begun to read, so that all its sources read the same."""
+Moment = dict[str | TableReader, int]
+"""The commit of each aggregation, and of each reader of tables, that a statement has begun to read, so that all its
+sources read the same."""
 
 
 @dataclass(eq=False)
@@ -86,8 +86,8 @@ class Slices:
         self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values
     ) -> str:
         """SQL for the rows a source asks for, once they are loaded. Raises RollupError; see `Source` for the spec."""
-        if name in self.loader.kept.tables:
-            return await self._kept(session, moment, name)
+        if name in self.loader.tables:
+            return await self._table(session, moment, name)
         aggregation = self.aggregations.get(name)
         if aggregation is None:
             raise QueryError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(self.aggregations)}")
@@ -101,13 +101,12 @@ class Slices:
         table = await self._held(session, key)
         return select_from(aggregation, frozenset(loaded), table)
 
-    async def _kept(self, session: Session | None, moment: Moment, name: str) -> str:
-        """SQL for the rows of a named window or table of statements; all of a statement are read from one commit."""
-        kept = self.loader.kept
-        if _STATEMENTS not in moment:
-            moment[_STATEMENTS] = await self._in_thread(kept.newest)
-        stream = kept.tables[name]
-        table = await self._held(session, Key(name, moment[_STATEMENTS], 0, 0, "", tuple(stream.attributes)))
+    async def _table(self, session: Session | None, moment: Moment, name: str) -> str:
+        """SQL for the rows of a table beside aggregations; all that one reader has are read from one commit."""
+        stream, reader = self.loader.tables[name], self.loader.tables.reader(name)
+        if reader not in moment:
+            moment[reader] = await self._in_thread(reader.newest)
+        table = await self._held(session, Key(name, moment[reader], 0, 0, "", tuple(stream.attributes)))
         return select_kept(stream, table)
 
     async def _newest(self, name: str) -> int:

@@ -22,6 +22,7 @@ from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import QueryError, StoreError
+from rollup.dimensions import dimensions
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.kept import readable_rows, without_zeros
 from rollup.gateway.rewriting.mentions import columns
@@ -30,6 +31,7 @@ from rollup.plan.app import Item, Selection
 from rollup.program import Program
 from rollup.retrieval.answer import Groups, bucket_rows, row_order
 from rollup.retrieval.questions import Ask, ask_for, attributes
+from rollup.retrieval.tables import Tables
 from rollup.retrieval.trees import Asked, Sides
 from rollup.statements.committed.kept import Kept
 from rollup.stores.base import Snapshot
@@ -152,13 +154,13 @@ class Loader:
         self._own = threading.local()
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="rollup-load")
         self.threads = threads
-        self.kept = Kept(conf.tables, program)
+        self.tables = Tables([Kept(conf.tables, program), *dimensions(conf, program)])
 
     def load(self, key: Key, table: str) -> Load:
         """Compute a key's rows and copy them into a new table. Raises QueryError when there are too many."""
-        if key.aggregation in self.kept.tables:
-            kinds = self.kept.tables[key.aggregation].attributes
-            rows = readable_rows(self.kept, key.aggregation, key.number, self._row_limit)
+        if key.aggregation in self.tables:
+            kinds = self.tables[key.aggregation].attributes
+            rows = readable_rows(self.tables.reader(key.aggregation), key.aggregation, key.number, self._row_limit)
         else:
             aggregation = self._program.aggregations[key.aggregation]
             kinds, rows = columns(aggregation), self._rows(aggregation, key)

@@ -21,7 +21,7 @@ from rollup.gateway.protocol.anteroom import WAITING
 from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.plan.aggregation import Aggregation
-from rollup.statements.component import Streams
+from rollup.retrieval.tables import Tables
 from rollup.stores.postgres.server import PgServer
 from rollup.stores.sql.ddl import TEMPLATES
 
@@ -54,10 +54,10 @@ _SETTINGS = {
 class PrivateServer:
     """The server and the folder through which its functions get replies."""
 
-    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation], kept: Streams) -> None:
+    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation], tables: Tables) -> None:
         self.options = options
         self.aggregations = aggregations
-        self.kept = kept
+        self.tables = tables
         self.mail = options.data / "mail"
         connections = {"max_connections": str(options.max_connections + _SPARE)}
         self.server = PgServer(
@@ -132,8 +132,8 @@ class PrivateServer:
                 for aggregation in self.aggregations.values():
                     for statement in aggregation_ddl(aggregation):
                         cursor.execute(statement)
-                for kept in self.kept.values():
-                    for statement in kept_ddl(kept):
+                for name, table in self.tables.items():
+                    for statement in kept_ddl(table, self.tables.reader(name).note):
                         cursor.execute(statement)
                 self._roles(cursor)
         finally:

@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rollup.ask_mistakes import without_quotes, without_range
 from rollup.conf import Conf
 from rollup.core.errors import ConfigError, RollupError, StoreError
+from rollup.dimensions import dimensions
 from rollup.gateway.protocol import refusal
 from rollup.gateway.protocol.proxy import Gateway
 from rollup.gateway.protocol.session import VISITOR, Session
@@ -30,7 +31,7 @@ from rollup.gateway.protocol.wire import Parameter
 from rollup.gateway.rewriting.buckets import in_whole_hours
 from rollup.gateway.rewriting.catalog import call_of
 from rollup.gateway.rewriting.kept import KeptTables
-from rollup.gateway.rewriting.loaded import Budget, Slices, request
+from rollup.gateway.rewriting.loaded import Budget, Moment, Slices, request
 from rollup.gateway.rewriting.loader import Loader, delta_folders
 from rollup.gateway.rewriting.mentions import Reader, Source, Template
 from rollup.gateway.rewriting.readers import Readers
@@ -40,6 +41,7 @@ from rollup.hosts.statements.outlets import sinks_of
 from rollup.lang.sql.within import mentions
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
+from rollup.retrieval.tables import Tables
 from rollup.statements.committed.kept import Kept
 from rollup.stores.sql.options import StoreOptions
 
@@ -85,7 +87,7 @@ class DeltaEndpoint:
         self.reader = Reader(program.aggregations)
         self.readers = Readers(program.aggregations)
         self.loader = Loader(conf, program, lambda: self.private.dsn, self.options.row_limit)
-        self.private = PrivateServer(self.options, program.aggregations, self.loader.kept.tables)
+        self.private = PrivateServer(self.options, program.aggregations, self.loader.tables)
         budget = Budget(self.options.memory_mb << 20)
         self.slices = Slices(program.aggregations, self.loader, budget, delta_folders(conf, program))
         self.mail = Mail(self.private.mail)
@@ -104,7 +106,7 @@ class DeltaEndpoint:
             needs=self.reader.needs,
             guard=self.readers.forbidden,
             notice=self.notice,
-            missing=lambda name: _missing(name, self.reader.aggregations, self.loader.kept),
+            missing=lambda name: _missing(name, self.reader.aggregations, self.loader.tables),
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -136,7 +138,7 @@ class DeltaEndpoint:
         if not template.sources:
             return sql
         at_once = session is not None and session.simple and not session.isolated and "prepare" not in sql.casefold()
-        moment: dict[str, int] = {}
+        moment: Moment = {}
         places: list[str] = []
         for source in template.sources:
             await asyncio.sleep(0)  # others have their turn, however many sources there are
@@ -146,7 +148,7 @@ class DeltaEndpoint:
                 places.append(call_of(source))
         return template.filled(places)
 
-    async def _table(self, session: Session | None, moment: dict[str, int], source: Source) -> str:
+    async def _table(self, session: Session | None, moment: Moment, source: Source) -> str:
         assert source.values is not None
         try:
             return f"({await self.slices.query(session, moment, source.aggregation, source.given, source.values)})"
@@ -218,7 +220,10 @@ class PostgresEndpoint:
         self.reader = Reader(self.program.aggregations)
         self.readers: Readers | None = None
         self.kept = KeptTables(
-            Kept(conf.tables, self.program), store, self.options.row_limit, _sink_tables(conf, self.program)
+            Tables([Kept(conf.tables, self.program), *dimensions(conf, self.program)]),
+            store,
+            self.options.row_limit,
+            _sink_tables(conf, self.program),
         )
         self._prepared = WeakKeyDictionary[Session, set[str]]()
         """What the texts that a session has given to PREPARE may read."""
@@ -237,7 +242,7 @@ class PostgresEndpoint:
             needs=lambda sql: self.kept.needs(sql) or self.reader.needs(sql),
             guard=self.readers.forbidden,
             bind=self.bind,
-            missing=lambda name: _missing(name, self.program.aggregations, self.kept.kept),
+            missing=lambda name: _missing(name, self.program.aggregations, self.kept.tables),
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -287,9 +292,9 @@ def _whole(session: Session | None, sql: str) -> bool:
     return session is None or (in_whole_hours(session.zone) and _SETS_ZONE.search(sql) is None)
 
 
-def _missing(name: str, aggregations: Mapping[str, Aggregation], kept: Kept) -> tuple[str, str] | None:
+def _missing(name: str, aggregations: Mapping[str, Aggregation], tables: Tables) -> tuple[str, str] | None:
     """Message and hint for a relation that the server does not have."""
-    return without_range(name, aggregations) or without_quotes(name, kept.tables)
+    return without_range(name, aggregations) or without_quotes(name, tables)
 
 
 async def _listening(gateway: Gateway, options: ServeOptions) -> int:

@@ -41,10 +41,21 @@ class Kept:
         self._texts = {part.name: fingerprint(part, program.streams) for part in parts}
         self._last: tuple[tuple[int, ...], Saved] = (), Saved()
 
+    note = "rows that statements keep, as their last commit left them"
+
+    @property
+    def names(self) -> list[str]:
+        """What may be read."""
+        return list(self._found)
+
     @cached_property
     def tables(self) -> Streams:
-        """What may be read."""
+        """The columns of each."""
         return {shown: StreamDef(shown, at.component.stores[at.name].attributes) for shown, at in self._found.items()}
+
+    def stream(self, name: str) -> StreamDef:
+        """The columns of one."""
+        return self.tables[name]
 
     def of(self, part: str) -> list[str]:
         """The names of those of one component."""
