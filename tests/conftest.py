@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
     from tests.servers.s3 import S3Server
 
 _schemas = count()
+_ROOT = Path(__file__).parents[1]
+_UNIT_VARIANTS = 2
+_no_processes = False
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -33,26 +39,71 @@ def pytest_configure(config: pytest.Config) -> None:
     reset_tzpath([])  # what tests expect comes from the pinned package of zones, as what they get
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the processes that tests start would compile every module anew
     config.pluginmanager.register(Collector())
+    sys.addaudithook(_refuse_processes)
+    config.addinivalue_line("markers", "unit: set here on what `make unit` runs; it takes a part of it")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`-m unit` takes the folders of the layers below the hosts, as pyproject.toml has them, and no others."""
+    if config.option.markexpr != "unit" or not collection_path.is_relative_to(_ROOT):
+        return None
+    inside = collection_path.relative_to(_ROOT).parts[1:2]
+    return True if inside and collection_path.is_dir() and inside[0] not in _below_the_hosts() else None
+
+
+@cache
+def _below_the_hosts() -> set[str]:
+    contracts = tomllib.loads((_ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers: list[str] = contracts[0]["layers"]
+    return set(re.findall(r"\w+", " ".join(layers[layers.index("(hosts)") + 1 :])))
 
 
 @pytest.hookimpl(tryfirst=True)  # before what `-m` leaves out is left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of the variants of a test with `few`, those named, or so many evenly spread, are left; the others are slow."""
-    variants = defaultdict[object, list[pytest.Function]](list)
+    """Of the variants of a test with `few`, those named, or so many evenly spread, are left; the others are slow.
+
+    What is not slow is `unit`, but of many variants of a test only a few evenly spread.
+    """
+    variants = defaultdict[object, list[pytest.Item]](list)
     for item in items:
-        if isinstance(item, pytest.Function) and item.get_closest_marker("few") and not item.get_closest_marker("slow"):
-            variants[item.parent, item.originalname].append(item)
+        if not item.get_closest_marker("slow"):
+            name = item.originalname if isinstance(item, pytest.Function) else item.nodeid
+            variants[item.parent, name].append(item)
     for those in variants.values():
-        marker = those[0].get_closest_marker("few")
-        assert marker is not None
-        if isinstance(marker.args[0], str):
-            enough = [item for item in those if item.callspec.id in marker.args]
-        else:
-            number = min(marker.args[0], len(those))
-            enough = [those[len(those) * index // number] for index in range(number)]
-        for item in those:
-            if item not in enough:
-                item.add_marker(pytest.mark.slow)
+        taken = those
+        if (marker := those[0].get_closest_marker("few")) is not None:
+            if isinstance(marker.args[0], str):
+                taken = [item for item in those if item.callspec.id in marker.args]
+            else:
+                taken = _spread(those, marker.args[0])
+            for item in those:
+                if item not in taken:
+                    item.add_marker(pytest.mark.slow)
+        for item in _spread(taken, _UNIT_VARIANTS):
+            item.add_marker(pytest.mark.unit)
+
+
+def _spread(items: list[pytest.Item], number: int) -> list[pytest.Item]:
+    """At most so many of the items, evenly spread."""
+    number = min(number, len(items))
+    return [items[len(items) * index // number] for index in range(number)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """With `-m unit` a test that starts a process, be it a server, a JVM or a browser, is skipped where it starts it."""
+    global _no_processes
+    _no_processes = item.config.option.markexpr == "unit"
+    try:
+        return (yield)
+    finally:
+        _no_processes = False
+
+
+def _refuse_processes(event: str, _: tuple[object, ...]) -> None:
+    """An audit hook of Python. It cannot be taken off again, so a variable says when it acts."""
+    if _no_processes and event in ("subprocess.Popen", "os.posix_spawn", "os.fork"):
+        pytest.skip("it starts a process")
 
 
 def pytest_report_header() -> str | None:

@@ -8,12 +8,13 @@ from itertools import pairwise, product
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import QueryError, TimeError
 from rollup.core.periods import Period, said_range
+from tests.profiles import examples
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 ODD = ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kathmandu", "Africa/Cairo",
@@ -44,7 +45,7 @@ def walked(start: int, end: int, minutes: int, zone: str) -> list[int]:
 @pytest.mark.parametrize("zone", ODD)
 @pytest.mark.parametrize("text", ["15 minutes", "30 min", "hours", "2 hours", "6 hours", "12 hours"])
 @given(day=st.dates(date(2009, 1, 1), date(2030, 12, 31)))
-@settings(max_examples=3, deadline=None)
+@examples(3)
 def test_periods_of_the_clock_begin_where_it_shows_their_multiples(zone: str, text: str, day: date) -> None:
     days = {day, *(change for change in _changes(zone, day.year))}
     for each in sorted(days):

@@ -16,6 +16,7 @@ from rollup.engine.row import Row
 from rollup.engine.rows.component import Component
 from rollup.lang.epl.deployer import Deployer
 from rollup.live import Engine
+from tests.profiles import examples
 
 
 class Log:
@@ -105,7 +106,7 @@ def test_filters_that_do_not_match_are_not_tested(text: str) -> None:
         assert len(found) <= tested[0] <= len(found) + 3, (text, row)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     texts=st.lists(
         st.sampled_from(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -13,6 +13,7 @@ from rollup.engine.rows.stores.named import NamedWindow
 from rollup.engine.rows.stores.tables import Table
 from rollup.engine.rows.windows.base import Kept
 from rollup.live import Engine
+from tests.profiles import examples
 
 MODULE = """
 create schema S(k string, n int, v double);
@@ -83,14 +84,14 @@ def _answers(equal: str, found: list[dict[str, Any]], module: str = MODULE) -> l
     return [*said, engine.query("select * from T")]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=events)
 def test_a_key_finds_what_looking_through_finds(found: list[dict[str, Any]]) -> None:
     assert _answers(BY_KEY, found) == _answers(LOOKED_THROUGH, found)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(found=events)
 @pytest.mark.few(3)
 def test_values_find_in_a_named_window_what_looking_through_finds(window: str, found: list[dict[str, Any]]) -> None:
@@ -110,7 +111,7 @@ create window T#keepall as S; insert into T select * from S;
 
 
 @pytest.mark.parametrize("window", ["length(3)", "time(250 msec)", "keepall", "time_batch(300 msec)", "unique(n)"])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(found=events)
 @pytest.mark.few(3)
 def test_values_find_in_the_window_of_a_sub_query_what_looking_through_finds(window: str, found: Any) -> None:

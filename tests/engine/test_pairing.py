@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rollup.engine.expressions import Field
@@ -27,6 +27,7 @@ from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import LONG
 from rollup.live import Engine
+from tests.profiles import examples
 
 SCHEMA = "create schema A(k string, v int); create schema B(k string, v int);"
 JOINS = [
@@ -249,7 +250,7 @@ def _sorted(rows: list[Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", JOINS)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=steps)
 @pytest.mark.few(10)
 def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: Any) -> None:
@@ -260,7 +261,7 @@ def test_pairs_that_are_kept_are_those_of_the_whole_windows(text: str, found: An
 
 
 @pytest.mark.parametrize("text", NAMED_JOINS)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(found=steps, first=st.lists(events, max_size=6))
 def test_pairs_of_named_windows_are_those_of_what_they_show(text: str, found: Any, first: Any) -> None:
     kept = _run_late(text, first, found, restarts=True)
@@ -321,7 +322,7 @@ def test_a_named_window_joined_with_itself_changes_once(kept: bool, monkeypatch:
 
 
 @pytest.mark.parametrize("text", SEEKS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(found=steps)
 def test_rows_of_a_store_that_are_found_are_those_of_the_whole_store(text: str, found: Any) -> None:
     sought = _run(STORES + text, found, restarts=True, order=_sorted)
@@ -347,7 +348,7 @@ def test_a_join_with_a_store_does_not_look_through_it(text: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("text", WAYS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(found=steps)
 def test_rows_that_leave_at_once_are_those_that_an_output_would_be_given(text: str, found: Any) -> None:
     short = _run(text, found, restarts=True, order=list)
@@ -360,7 +361,7 @@ def test_rows_that_leave_at_once_are_those_that_an_output_would_be_given(text: s
 
 
 @pytest.mark.parametrize("text", REPEATS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(found=steps)
 def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, found: Any) -> None:
     short = _run(text, found, restarts=True, order=list)
@@ -370,7 +371,7 @@ def test_a_turn_of_a_repeat_that_waits_on_is_one_that_begins_anew(text: str, fou
 
 
 @pytest.mark.parametrize("text", [*OUTPUTS, *OUTPUTS_OVER_TIME, *EARLIER_ROWS])
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @example(SEVERAL_LEAVE)
 @example(LEAVES_BEFORE_ONE_COMES)
 @example(JUMPS_FOLLOW_JUMPS)

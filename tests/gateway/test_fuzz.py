@@ -13,7 +13,7 @@ import re
 import struct
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.gateway.protocol import forbidden as guard
@@ -21,6 +21,7 @@ from rollup.gateway.protocol import wire
 from rollup.gateway.protocol.refusal import Refusal, found
 from rollup.gateway.protocol.wire import Message, Splitter, message
 from tests.gateway.toys import EXECUTE, SYNC, Raw, Running, bind, parse, query
+from tests.profiles import examples
 
 COUNT = int(os.environ.get("ROLLUP_FUZZ", "3000"))
 CLIENTS = 8
@@ -55,7 +56,7 @@ PIECES = [
 frames = st.lists(st.tuples(st.sampled_from(b"QPBCESHdDcfXpZ"), st.binary(max_size=60)), max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(frames, st.lists(st.integers(1, 40), max_size=60), st.integers(20, 70), st.booleans())
 def test_however_the_bytes_are_cut_the_splitter_loses_and_moves_nothing(sent, cuts, limit: int, drop: bool) -> None:
     data = b"".join(message(bytes([kind]), body) for kind, body in sent)
@@ -74,7 +75,7 @@ def test_however_the_bytes_are_cut_the_splitter_loses_and_moves_nothing(sent, cu
     assert splitter.at_boundary
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.binary(max_size=200))
 def test_readers_of_messages_refuse_nonsense_by_name(data: bytes) -> None:
     for read in (lambda: wire.bind(data, "utf-8"), lambda: wire.startup_parameters(data)):
@@ -85,7 +86,7 @@ def test_readers_of_messages_refuse_nonsense_by_name(data: bytes) -> None:
     assert isinstance(wire.fields(data), dict)
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.text(max_size=200), st.none() | st.text(max_size=50), st.none() | st.integers(1, 10**6))
 def test_a_refusal_survives_the_way_through_the_servers_message(text: str, hint: str | None, position) -> None:
     refusal = Refusal(text, "22023", position, hint)
@@ -93,7 +94,7 @@ def test_a_refusal_survives_the_way_through_the_servers_message(text: str, hint:
     assert found(body, "secret") == refusal and found(body, "other") is None
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.sampled_from(["ALTER", "alter"]),
     st.lists(st.sampled_from([" ", "\n", "\t", "/* x */", "/* /* */ */", "-- y\n"]), min_size=1, max_size=5),

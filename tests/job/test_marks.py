@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.checkpoint.inputs import held, rest, together
@@ -25,6 +25,7 @@ from rollup.checkpoint.marks import Mark, Unknown, after, ahead, lowered
 from rollup.core.errors import StoreError
 from rollup.hosts.spark.query_log import beyond, entries, remove
 from rollup.hosts.spark.rewind import note_plans, place, plans_of
+from tests.profiles import examples
 
 Row = tuple[int, int]
 """A partition and an offset, or (0, the number of a file)."""
@@ -123,7 +124,7 @@ class World:
         remove(later[: max(0, steps - len(where.marks) - 1)])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.data(), st.sampled_from(KINDS), st.integers(1, 4))
 def test_every_input_is_taken_once_by_each_aggregation(
     data: st.DataObject, kind: tuple[Shape, int], aggregations: int

@@ -4,10 +4,11 @@ import sys
 from functools import cmp_to_key
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.live import Engine
+from tests.profiles import examples
 
 VALUES = st.one_of(st.none(), st.integers(0, 3))
 ROWS = st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=12)
@@ -98,7 +99,7 @@ def test_what_is_no_number_is_above_all_numbers_and_ranks_outlive_a_restart(rows
 
 
 @pytest.mark.parametrize("down", [False, True])
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(rows=ROWS, key=st.integers(-1, 4), width=st.integers(0, 3))
 def test_rows_are_found_at_a_key_and_beside_it_as_one_finds_them_by_looking_at_all(down, rows, key, width):
     by, ends = f"sorted(a{' desc' if down else ''})", (key + width, key) if down else (key, key + width)

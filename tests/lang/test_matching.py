@@ -6,12 +6,13 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rollup
 from rollup.core.errors import PlanError
 from rollup.engine.operators import like
+from tests.profiles import examples
 
 SIGNS = st.text("ab%_\\\n.é", max_size=8)
 
@@ -29,7 +30,7 @@ def oracle(text: str, pattern: str) -> bool:
     return bool(text) and head in ("_", text[0]) and oracle(text[1:], rest)
 
 
-@settings(max_examples=1000, deadline=None)
+@examples(1000)
 @given(SIGNS, SIGNS)
 def test_like_is_what_trying_everything_says(text: str, pattern: str) -> None:
     assert like(text, pattern, "\\") == oracle(text, pattern)

@@ -13,12 +13,13 @@ from pathlib import Path
 import duckdb
 import pytest
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.lang.sql.within import Within, Wrapped, columns_used, conditions_on, mentions, parse, rewrite
+from tests.profiles import examples
 
 KNOWN = ["TradeAgg", "Other"]
 PIECES = ["SELECT", "FROM", "x", "(", ")", "'", '"', "within", "$1", "--", "/*", "*/", ";", ",", ".", "é", "$$"]
@@ -207,7 +208,7 @@ _CONDITIONS = st.lists(
 ).map(" AND ".join)  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     first=st.booleans(),
     sides=st.tuples(*[st.sampled_from(["", "LEFT", "RIGHT", "FULL"])] * 2),
@@ -234,7 +235,7 @@ def test_the_answer_is_the_same_with_conditions_pushed_down(
     assert answers[0] == answers[1]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text() | st.lists(st.sampled_from(PIECES)).map(" ".join))
 def test_any_text_without_our_names_and_clause_comes_back_unchanged(text: str) -> None:
     if not mentions(text, KNOWN):
@@ -244,7 +245,7 @@ def test_any_text_without_our_names_and_clause_comes_back_unchanged(text: str) -
             assert "within" in text.casefold() and "unknown aggregation" in error.message
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(before=st.text(max_size=20), after=st.text(max_size=20), tail=st.sampled_from(["", " AS t", "\nWHERE 1=1", ";"]))
 def test_splices_sit_right_between_any_characters(before: str, after: str, tail: str) -> None:
     left = "SELECT '" + before.replace("'", "''") + "' FROM "

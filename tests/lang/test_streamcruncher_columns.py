@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -22,6 +22,7 @@ from rollup.engine.rows.cycles.running import Batch
 from rollup.lang.streamcruncher import queries
 from rollup.lang.streamcruncher.kernel import Cruncher
 from rollup.lang.streamcruncher.queries import pieces
+from tests.profiles import examples
 from tests.rereading import reread
 
 NEW, DEAD = "as x where x.$row_status is new", "as x where x.$row_status is dead"
@@ -150,14 +151,14 @@ def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
 
 
 @pytest.mark.parametrize("names", SEVERAL, ids=["-".join(each) for each in SEVERAL])
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(12)
 @given(script=steps, least=st.sampled_from([1, 1, 6]))
 @pytest.mark.few(3)
 def test_over_columns_a_kernel_says_what_it_says_on_rows(names: list[str], script: list[Any], least: int) -> None:
     assert _run(names, least, script) == _run(names, None, script)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     gaps=st.lists(st.tuples(st.sampled_from("tu"), st.sampled_from([0, 0, 1, 3])), min_size=1, max_size=30),
     size=st.integers(1, 9),

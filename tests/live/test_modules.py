@@ -10,13 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.programs.runtime import residence
 from rollup.live import Engine
 from tests.live.one_by_one import EVENTS, FOLLOWED, left, sent
+from tests.profiles import examples
 
 SCHEMA = "create schema S(k string, n int, v double); create schema R(k string);"
 MERGE = """
@@ -110,7 +111,7 @@ def engine_of(text: str, columns: int | None) -> Engine:
 
 
 @pytest.mark.parametrize("name", MODULES)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 @given(data=st.data())
 @pytest.mark.few(10)
 def test_a_batch_through_a_program_brings_what_its_events_bring_one_by_one(name: str, data: st.DataObject) -> None:

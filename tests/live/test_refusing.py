@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -18,6 +18,7 @@ from rollup.lang.fitting import UndeclaredField
 from rollup.live import Engine
 from tests.live.deploying import TYPES, deployed, exact, gaps, row, run, some_events
 from tests.live.statements.covered import COVERED, SCHEMA
+from tests.profiles import examples
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -160,7 +161,7 @@ def test_what_a_statement_on_rows_refuses_stops_the_batch_there_for_everybody() 
         "context C select a.price as p, b.price as q from pattern [every a=S(volume > 0) -> b=S(volume = 1)]",
     ],
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     found=st.lists(st.tuples(st.sampled_from(["S", "S", "R"]), st.lists(st.tuples(gaps, row), max_size=8)), max_size=9)
 )
@@ -187,7 +188,7 @@ def test_a_pattern_that_is_full_refuses_the_events_that_are_too_many_and_no_othe
     assert said[0] == said[2] and said[1] == said[2]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=st.lists(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([1, 2])), max_size=12), max_size=5))
 def test_an_event_that_ends_a_partial_match_makes_no_room_for_the_one_it_would_begin(found: Any) -> None:
     """On rows a first filter with conditions is asked before what waits."""

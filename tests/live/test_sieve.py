@@ -7,13 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.engine.columns.sieve import Sieve
 from rollup.engine.rows.component import Component
 from rollup.engine.types import DOUBLE, RowType
 from rollup.live import Engine
+from tests.profiles import examples
 
 SCHEMA = "create schema S(symbol string, price double, volume int); create variable int least = 4; "
 STATEMENTS = {
@@ -52,7 +53,7 @@ def _events(seed: int, count: int) -> tuple[list[dict[str, Any]], list[int]]:
 
 
 @pytest.mark.parametrize("names", FEW, ids=["-".join(each) for each in FEW])
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(seed=st.integers(0, 10**9))
 def test_who_is_not_concerned_hears_the_same(names: list[str], seed: int) -> None:
     events, times = _events(seed, 300)
@@ -66,7 +67,7 @@ def test_who_is_not_concerned_hears_the_same(names: list[str], seed: int) -> Non
     assert repr(one.heard()) == repr(other.heard())
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(seed=st.integers(0, 10**9), names=st.sets(st.sampled_from(sorted(STATEMENTS)), min_size=1, max_size=3))
 def test_beside_statements_over_columns_too(seed: int, names: set[str]) -> None:
     over = "select symbol, sum(price) as s from S#length(5) group by symbol; select * from S(volume = 2); "

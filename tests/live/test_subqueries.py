@@ -7,10 +7,11 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.live import Engine
+from tests.profiles import examples
 
 SCHEMA = "create schema S(k string, n int, v double);"
 STORES = {
@@ -56,7 +57,7 @@ def _said(store: str, asked: str, k: str, events: list[dict[str, Any]], together
 
 
 @pytest.mark.parametrize(("store", "asked"), PAIRS)
-@settings(max_examples=3, deadline=None)
+@examples(3)
 @given(events=st.lists(_EVENT, min_size=10, max_size=20), together=st.booleans())
 def test_what_is_found_by_key_is_what_a_look_through_all_finds(
     store: str, asked: str, events: list[dict[str, Any]], together: bool

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
 from rollup.live import Arrived, Engine, Heard
 from tests.live.deploying import bits, deployed, exact, gaps, row, some_events
 from tests.live.statements.covered import SCHEMA
+from tests.profiles import examples
 from tests.rereading import reread
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(found=st.lists(st.tuples(gaps, row), min_size=1, max_size=20), cut=st.integers(0, 20))
 def test_tables_hold_what_dicts_hold(found: Any, cut: int) -> None:
     names = ["grouped", "a", "b", "removed", "leaving", "left"]
@@ -86,7 +87,7 @@ FLOATS = [
 number = st.sampled_from([None, 1.1, 1, -0.0, 16777216, 16777217, 3.3e38, 0.1])
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     events=st.lists(st.fixed_dictionaries({"k": st.sampled_from("ab"), "f": number, "g": number, "d": number})),
     cut=st.integers(0, 5),
@@ -126,7 +127,7 @@ OPEN_ON_ROWS = {
 }
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(
     events=st.lists(
         st.fixed_dictionaries(

@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.live import Engine
+from tests.profiles import examples
 
 SCHEMA = """
 create schema S(symbol string, price double, volume int);
@@ -126,7 +127,7 @@ def test_constants_are_literals_and_variables_are_read_where_nothing_is_kept_by_
 
 
 @pytest.mark.parametrize("shapes", [CONSTANT, READ], ids=["constant", "read"])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(found=steps)
 def test_variables_are_worth_over_columns_what_they_are_worth_on_rows(shapes: dict[str, str], found: Any) -> None:
     assert _run(_deployed(shapes, 1), found, 1) == _run(_deployed(shapes, None), found, None)

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.checkpoint.records import home
@@ -22,6 +22,7 @@ from rollup.statements.committed.commits import FOLDER, Commits
 from rollup.statements.committed.kept import Kept
 from rollup.stores.base import Store
 from rollup.stores.memory import MemoryStore
+from tests.profiles import examples
 
 STREAM = "define stream S (k string, v double, ts long);\n"
 AGGREGATION = "define aggregation A from S select k, sum(v) as total group by k aggregate by ts every sec ... hour;\n"
@@ -182,7 +183,7 @@ def taken(cuts: list[str], events: list[tuple[str, float | None, int]], folder: 
 CUTS = st.lists(st.sampled_from(["on", "on", "cut", "cut", "restart"]), min_size=1, max_size=16)
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(EVENTS, CUTS)
 def test_neither_cuts_nor_restarts_change_what_statements_and_aggregations_give(
     steps: list[tuple[str, float | None, int]], cuts: list[str]
@@ -191,7 +192,7 @@ def test_neither_cuts_nor_restarts_change_what_statements_and_aggregations_give(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(EVENTS, CUTS)
 def test_neither_do_many_other_cuts_and_restarts(steps: list[tuple[str, float | None, int]], cuts: list[str]) -> None:
     same_as_one_batch(steps, cuts)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from tests.engine.columns.delivering import by_columns, by_rows, cuts, steps, timed
 from tests.engine.columns.statements import aggregates, contexts, joins, rates, rows, windows
+from tests.profiles import examples
 
 KINDS = [
     *(windows.FILTERS, windows.WINDOWS, windows.KEYED_WINDOWS, windows.MOVING),
@@ -24,7 +25,7 @@ STATEMENTS = [*(kind[0] for kind in KINDS), *windows.NUMBERS, *aggregates.LONGS,
 
 
 @pytest.mark.parametrize("text", STATEMENTS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(20)
 @given(found=steps, batches=cuts)
 @pytest.mark.few(24)
 def test_a_compiled_core_delivers_what_the_row_executor_delivers(text: str, found: Any, batches: Any) -> None:

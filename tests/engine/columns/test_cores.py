@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rollup.core.errors import QueryError
@@ -63,7 +63,7 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
 
 
 @pytest.mark.parametrize("text", RATES_AT)
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
 def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
     text: str, found: Any, batches: Any, keep: bool, rest: int
@@ -87,7 +87,7 @@ def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
         ),
     ],
 )
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(found=st.lists(st.tuples(gaps, values, st.booleans()), max_size=30), batches=cuts, keep=st.booleans())
 def test_nan_is_above_all_numbers(text: str, found: Any, batches: Any, keep: bool) -> None:
     events = timed([(gap, (row[0], math.nan if none else row[1], *row[2:])) for gap, row, none in found])
@@ -124,7 +124,7 @@ FAMILY = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(found=steps, batches=cuts)
 def test_a_family_delivers_what_each_of_its_statements_delivers(found: Any, batches: Any):
     events = timed(found)
@@ -186,7 +186,7 @@ def test_a_step_leaves_the_given_state_as_it_was(text: str):
 
 
 @pytest.mark.parametrize("text", [JOINS[1], JOINS[7], JOINS[-1]])
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(found=steps, most=st.sampled_from([0, 1, 3]))
 def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(text: str, found: Any, most: int):
     events = timed(found)
@@ -197,7 +197,7 @@ def test_a_batch_that_makes_too_many_pairs_at_once_is_taken_in_halves(text: str,
 
 
 @pytest.mark.parametrize("text", EMPTYING)
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(found=steps, batches=cuts)
 def test_groups_that_leave_the_state_while_others_wait_change_nothing(text: str, found: Any, batches: Any):
     events = timed(found)
@@ -266,7 +266,7 @@ def test_a_dictionary_of_texts_with_values_that_no_event_has_is_its_texts(text: 
     assert shown[0] == shown[1] and outputs[0].rows
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(total=st.integers(-(2**60), 2**60), n=st.integers(2**20, 2**31 - 1))
 @example(total=15_963_050_747_720_250, n=1_045_523_946)
 @example(total=2**53 + 1, n=2**31 - 1)

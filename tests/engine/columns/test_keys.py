@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from rollup.engine.columns.cores.keys import KeyCodes
+from tests.profiles import examples
 
 KINDS = pa.struct([("a", pa.string()), ("b", pa.int32()), ("c", pa.bool_()), ("d", pa.int64())])
 whole = st.sampled_from([None, 0, -1, 1, 2**31 - 1, -(2**31)])
@@ -29,7 +30,7 @@ def _column(found: list[Any]) -> pa.StructArray:
     return pa.StructArray.from_arrays(parts, fields=list(KINDS))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(batches=st.lists(rows, max_size=4), anew=st.booleans(), fewest=st.sampled_from([1, 1024]))
 def test_rows_have_the_numbers_of_their_first_appearance(batches: list[Any], anew: bool, fewest: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
