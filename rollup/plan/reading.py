@@ -148,6 +148,8 @@ def is_rounded(value: Any, found: Any) -> bool:
 
     >>> is_rounded(2**53 + 1, 2.0**53), is_rounded(2**53, 2.0**53), is_rounded("7.5", 7.5), is_rounded("16777217", 16777216.0)
     (True, False, False, True)
+    >>> is_rounded(Decimal("1e300"), 1e300), is_rounded(Decimal("0.1"), 0.1)
+    (True, False)
     """
     if type(found) is not float or abs(found) < 1 << WHOLE["float"]:
         return False
@@ -155,7 +157,8 @@ def is_rounded(value: Any, found: Any) -> bool:
         value = value.item()
     if isinstance(value, str):
         return _DIGITS.fullmatch(value) is not None and Decimal(value) != found
-    return isinstance(value, int | Decimal) and value % 1 == 0 and value != found
+    whole = value.to_integral_value() if isinstance(value, Decimal) else value
+    return isinstance(value, int | Decimal) and value == whole and value != found
 
 
 def rounded(stream: str, name: str, kind: str) -> str:
