@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import islice, repeat
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
 from rollup.aggregation.event_times import FIRST_YEAR, LAST_YEAR, instant, latest_of
 from rollup.aggregation.offsets import Offsets
@@ -27,7 +27,7 @@ from rollup.engine.state import State, taking_up
 from rollup.engine.types import DataType, Kind, RowType
 from rollup.lang.epl.asking import ask
 from rollup.lang.epl.deployer import Deployer, Deployment
-from rollup.live.events import Events
+from rollup.live.events import Events, instants, is_time, is_whole
 from rollup.live.hearing import ArrowListener, Heard, Hearing, Listener, Values, shown
 from rollup.plan.dividing import Keys, common
 from rollup.plan.lateness import ahead_of
@@ -37,6 +37,8 @@ _LEAST = 256
 _TOGETHER = 1 << 16
 """So many events of a table are one batch, so that what they deliver together stays bounded."""
 _TOLD_TOGETHER = 1000
+Instants = int | datetime | Sequence[int] | Sequence[datetime] | Any
+"""An instant for all, or a column of one for each event."""
 _OF_INSTANTS = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.STRING)
 
 
@@ -63,7 +65,8 @@ class Engine:
         columns: int | None = _LEAST,
         ahead: str = "1 day",
     ) -> None:
-        self._start, self._unit, self._ahead = start, unit, ahead
+        self._start, self._ahead = start, ahead
+        self._unit: Literal["ms", "us"] = unit
         self._most_ahead = ahead_of(ahead, "Engine: ahead")
         self._component = Component(start)
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
@@ -122,11 +125,12 @@ class Engine:
         found = self._columns.placed()
         return [replace(each, executor="program") for each in found] if self._residence.goes_over else found
 
-    def send(self, stream: str, rows: Any, at: str | int | Sequence[int] | None = None) -> None:
+    def send(self, stream: str, rows: Any, at: str | Instants | None = None) -> None:
         """Send events, one after the other: a dict, several dicts, an Arrow table or a frame.
 
-        `at`: the instant of all events or of each, or the field that holds it. The clock goes there before the event. Raises
-        QueryError for an event that does not fit its stream; those before it were taken.
+        `at`: the instant of all events or of each, or the field that holds it. An instant is a whole number in the engine's
+        unit, or a time: of Python, or a column of pandas, Polars, NumPy or Arrow; one without a zone is in UTC. The clock
+        goes there before the event. Raises QueryError for an event that does not fit its stream; those before it were taken.
         """
         kinds = self._deployer.catalog.types.get(stream)
         if kinds is None or stream in self._deployer.catalog.stores:
@@ -142,7 +146,7 @@ class Engine:
         if wrong is not None:
             raise wrong
 
-    def _times(self, kinds: RowType, events: Events, at: str | int | Sequence[int]) -> tuple[Ints, QueryError | None]:
+    def _times(self, kinds: RowType, events: Events, at: str | Instants) -> tuple[Ints, QueryError | None]:
         """The instants of events, up to the first that cannot be, and what is wrong with it."""
         given: Any = at
         if isinstance(at, str):
@@ -154,14 +158,10 @@ class Engine:
             given = [values[place] for values in events.rows(self._component.runner.row)]
             if kinds.fields[at].kind is Kind.STRING:
                 given = [self._read_instant(kinds.name, text) for text in given]
-        elif isinstance(at, int) and not isinstance(at, bool):
-            given = [at] * len(events)
-        elif isinstance(given, pa.Array | pa.ChunkedArray) or hasattr(given, "to_numpy"):
-            given = np.asarray(given)
-        if not _are_instants(given) or len(given) != len(events):
-            hint = "a whole number of milliseconds since 1970 for each; none may be missing"
+        times = instants(given, len(events), self._unit)
+        if times is None or len(times) != len(events):
+            hint = "for each a time, or a whole number of milliseconds since 1970; none may be missing"
             raise QueryError(f"{len(events)} events need {len(events)} instants", hint=hint)
-        times = np.asarray(given, np.int64)
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             raise QueryError("the instants of the events go back", hint="order the events by them")
         latest = latest_of(self._most_ahead, self.now // self._scale)
@@ -184,6 +184,12 @@ class Engine:
             raise QueryError(f"{text!r} is no instant: {problem}") from None
         self._offsets.take(stream, text)
         return found
+
+    def _instant(self, to: Any) -> int:
+        found = instants(to, 1, self._unit) if is_whole(to) or is_time(to) else None
+        if found is None:
+            raise QueryError(f"{to!r} is no instant", hint="a time, or a whole number of milliseconds since 1970")
+        return int(found[0])
 
     @property
     def _scale(self) -> int:
@@ -270,22 +276,22 @@ class Engine:
         finally:
             self._tell()
 
-    def advance(self, to: int) -> None:
-        """Move the clock, in milliseconds, through every instant that is due on the way; it never goes back.
+    def advance(self, to: int | datetime) -> None:
+        """Move the clock, in milliseconds or as a time, through every instant that is due on the way; it never goes back.
 
-        Raises QueryError for what is no whole number.
+        Raises QueryError for what is no instant.
         """
-        _check_instant(to)
+        to = self._instant(to)
         self._residence.hand_back()
         self._component.runner.advance_span(to)
         self._tell()
 
-    def advance_at_most(self, to: int, most: int) -> bool:
+    def advance_at_most(self, to: int | datetime, most: int) -> bool:
         """As `advance`, through a number of instants at most. What is due behind them fires once, late, as in `jump`.
 
         Returns whether no such rest was left.
         """
-        _check_instant(to)
+        to = self._instant(to)
         self._residence.hand_back()
         there = self._component.runner.advance_span(to, most)
         if not there:
@@ -293,12 +299,12 @@ class Engine:
         self._tell()
         return there
 
-    def jump(self, to: int) -> None:
+    def jump(self, to: int | datetime) -> None:
         """Move the clock at once: each timer that is due fires once, late, in no defined order of statements.
 
         Raises QueryError as `advance` does.
         """
-        _check_instant(to)
+        to = self._instant(to)
         self._residence.hand_back()
         self._component.runner.jump(to)
         self._tell()
@@ -381,19 +387,3 @@ class Engine:
         if runner.deliveries:
             deliveries, runner.deliveries = runner.deliveries, []
             self._hearing.tell_deliveries(deliveries)
-
-
-def _are_instants(given: Any) -> bool:
-    """Whether all are whole numbers; an array of them has no other."""
-    if isinstance(given, np.ndarray):
-        return given.dtype.kind in "iu"
-    return isinstance(given, Sequence) and all(_is_instant(each) for each in given)
-
-
-def _is_instant(given: Any) -> bool:
-    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
-
-
-def _check_instant(to: Any) -> None:
-    if not _is_instant(to):
-        raise QueryError(f"{to!r} is no instant", hint="a whole number of milliseconds since 1970")

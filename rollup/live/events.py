@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -97,7 +98,7 @@ class Events:
         if isinstance(given, Mapping):
             return cls(kinds, [given], None)
         if isinstance(given, pa.RecordBatch) or hasattr(given, "__arrow_c_stream__"):
-            table = given if isinstance(given, pa.Table) else pa.table(given)
+            table = given if isinstance(given, pa.Table) else _table(kinds, given)
             columns = _columns(kinds, table)
             return cls(kinds, range(table.num_rows) if columns is not None else table.to_pylist(), columns)
         if not isinstance(given, Iterable):
@@ -137,6 +138,60 @@ class Events:
         columns = [field(column, kind) for column, kind in zip(zip(*found, strict=True), kinds, strict=True)]
         whole = all(kind.arrow is not None for kind in kinds)
         return Batch.of(columns, times, stream=stream, given=None if whole else found)
+
+
+def _table(kinds: RowType, frame: Any) -> pa.Table:
+    try:
+        table = pa.table(frame)
+        unnamed = [
+            name for name in table.column_names if name.startswith("__index_level_") and name not in kinds.fields
+        ]
+        return table.drop_columns(unnamed)  # row numbers of pandas
+    except (pa.ArrowException, ValueError, TypeError) as problem:
+        said = " ".join(str(each) for each in problem.args)
+        raise QueryError(f"events of `{kinds.name}`: Arrow makes no table of this frame: {said}") from None
+
+
+def instants(given: Any, count: int, unit: Literal["ms", "us"]) -> Ints | None:
+    """Instants of events in a unit since 1970: one for all, or a column of one each. None for what holds others, or gaps.
+
+    >>> from datetime import datetime
+    >>> instants(datetime(1970, 1, 2), 2, "ms").tolist(), instants([1.5], 1, "ms")
+    ([86400000, 86400000], None)
+    """
+    if is_whole(given) or is_time(given):
+        given = [given] * count
+    column: Any
+    try:
+        if isinstance(given, np.ndarray):
+            column = given
+        elif isinstance(given, Sequence) and all(map(is_whole, given)):
+            column = np.array(given, np.int64)
+        elif hasattr(given, "__arrow_c_stream__") or isinstance(given, pa.ChunkedArray):
+            column = pa.chunked_array(given)
+        elif hasattr(given, "__array__") or (isinstance(given, Sequence) and all(map(is_time, given))):
+            column = pa.array(given)
+        else:
+            return None
+    except (pa.ArrowException, ValueError, OverflowError):
+        return None
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        if column.null_count or not (pa.types.is_timestamp(column.type) or pa.types.is_integer(column.type)):
+            return None
+        column = column.to_numpy()
+    if column.dtype.kind == "M":
+        return None if np.isnat(column).any() else column.astype(f"datetime64[{unit}]").astype(np.int64)
+    return column.astype(np.int64) if column.dtype.kind in "iu" else None
+
+
+def is_whole(given: Any) -> bool:
+    """Whether a value is a whole number."""
+    return isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+
+
+def is_time(given: Any) -> bool:
+    """Whether a value is a time of Python, pandas or NumPy."""
+    return isinstance(given, datetime | np.datetime64)
 
 
 def _columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
