@@ -12,7 +12,7 @@ as one of an inherited schema, which has the event's number and other values.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -49,14 +49,18 @@ class State:
         >>> both.scalars["clock"], {name: dict(state.scalars) for name, state in both.held().items()}
         (7, {'a b': {'n': 1}, 'c': {'n': 2}})
         """
-        tables = {
-            f"{place} {name}": table
-            for place, state in enumerate(states.values())
-            for name, table in state.tables.items()
-        }
-        return State(
-            {**tables, **(own or {})}, {**scalars, _HELD: {name: dict(state.scalars) for name, state in states.items()}}
-        )
+        scalars = {**scalars, _HELD: {name: dict(state.scalars) for name, state in states.items()}}
+
+        def tables() -> dict[str, pa.Table]:
+            held = {
+                f"{place} {name}": table
+                for place, state in enumerate(states.values())
+                for name, table in state.tables.items()
+            }
+            return {**held, **(own or {})}
+
+        lives = any(isinstance(each, Live) for each in states.values())
+        return Live(states, scalars, tables) if lives else State(tables(), scalars)
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
@@ -73,6 +77,27 @@ class State:
     def instead(self, states: Mapping[str, State]) -> State:
         """The same with others held."""
         return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
+
+
+class Live(State):
+    """A state that has no tables yet: they are made when somebody asks for them. `of`: what goes on, or the states that it
+    holds."""
+
+    of: Any
+    _made: Callable[[], Mapping[str, pa.Table]]
+
+    def __init__(self, of: Any, scalars: Mapping[str, Any], made: Callable[[], Mapping[str, pa.Table]]) -> None:
+        for name, value in (("of", of), ("scalars", scalars), ("_made", made)):
+            object.__setattr__(self, name, value)
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The tables, as they are now."""
+        return self._made()
+
+    def held(self) -> dict[str, State]:
+        """The states that `holding` made this one of."""
+        return dict(self.of)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.columns.running.placing import Placed
 from rollup.engine.columns.running.telling import Place, Told
 from rollup.engine.dividing import from_outside
-from rollup.engine.programs.runtime.residence import Residence
+from rollup.engine.residence import Residence
 from rollup.engine.rows.component import Component
 from rollup.engine.rows.dividing import needs_of
 from rollup.engine.rows.runner import Delivery

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Output
 from rollup.engine.columns.running.telling import Heap, Told
-from rollup.engine.programs.runtime.residence import Emitted
+from rollup.engine.residence import Emitted
 from rollup.engine.row import Row
 from rollup.engine.rows.runner import Delivery
 from rollup.engine.types import DataType, Kind, RowType

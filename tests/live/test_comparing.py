@@ -48,6 +48,6 @@ def _compared(seed: int, events: int) -> None:
         return
     course = steps(random, events)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rollup.engine.programs.runtime.residence._LEAST", 2)
-        patch.setattr("rollup.engine.programs.runtime.residence._WORTH", 0)
+        patch.setattr("rollup.engine.residence._LEAST", 2)
+        patch.setattr("rollup.engine.residence._WORTH", 0)
         assert difference(program, course) is None, f"seed {seed}: {report(program, course)}"

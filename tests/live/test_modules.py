@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rollup.engine import residence
 from rollup.engine.columns.running.bulk import Columns
-from rollup.engine.programs.runtime import residence
 from rollup.live import Engine
 from tests.live.one_by_one import EVENTS, FOLLOWED, left, sent
 from tests.profiles import examples

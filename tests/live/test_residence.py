@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rollup.engine import residence
 from rollup.engine.columns.running.bulk import Columns
 from rollup.engine.columns.running.placing import Placed
-from rollup.engine.programs.runtime import residence
+from rollup.engine.programs.runtime import running
 from rollup.live import Engine
 from rollup.live.hearing import Arrived
 from tests.engine.programs.test_statements import SCHEMA, STATEMENTS
@@ -30,10 +31,10 @@ def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     carry no statement."""
     monkeypatch.setattr(Columns, "placed", lambda self: [Placed("", 0, "rows")])
     monkeypatch.setattr(residence, "_LEAST", 3)
-    monkeypatch.setattr(residence, "_COMPILED", 3)
+    monkeypatch.setattr(running, "_COMPILED", 3)
     monkeypatch.setattr(residence, "_WORTH", 0)
-    monkeypatch.setattr(residence.Residence, "waits", True)
-    monkeypatch.setattr(residence.Residence, "mode", request.param)
+    monkeypatch.setattr(running.Running, "waits", True)
+    monkeypatch.setattr(running.Running, "best", request.param)
 
 
 def resident(engine: Engine) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from rollup.engine.programs.runtime import residence
+from rollup.engine import residence
+from rollup.engine.programs.runtime import running
 from rollup.live import Engine
 from rollup.live.hearing import Arrived
 from tests.conformance.compare import Case
@@ -38,10 +39,10 @@ GO_OVER = {
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(residence, "_LEAST", 1)
-    monkeypatch.setattr(residence, "_COMPILED", 1)
+    monkeypatch.setattr(running, "_COMPILED", 1)
     monkeypatch.setattr(residence, "_WORTH", 0)
-    monkeypatch.setattr(residence.Residence, "waits", True)
-    monkeypatch.setattr(residence.Residence, "mode", "checked")
+    monkeypatch.setattr(running.Running, "waits", True)
+    monkeypatch.setattr(running.Running, "best", "checked")
 
 
 class RunOfTables(Run):

@@ -106,7 +106,7 @@ class _Records(ast.NodeTransformer):
             return node
         names = [name for name in struct.fields if not name.startswith(POSITION)]
         given = dict(zip(names, node.args, strict=False))
-        width = 1 + max((int(name[1:]) for name in names), default=-1)
+        width = 1 + max((int(name[1:]) for name in names), default=0)  # CPython has one tuple without items
         items = [given.get(f"f{i}", ast.Constant(None)) for i in range(width)]
         made: ast.expr = ast.Tuple(items, ast.Load())
         if all(isinstance(each, ast.Constant) for each in items):  # CPython would make one tuple for all calls

@@ -215,11 +215,11 @@ class _Rebuilding:
         return self._known[name]
 
     def _records(self, name: str, fields: Mapping[str, Type], count: int) -> Sequence[Any]:
-        width = 1 + max((int(each[1:]) for each in fields), default=-1)
+        width = 1 + max((int(each[1:]) for each in fields), default=0)
         columns = [
             self._column(name, f"f{i}", fields[f"f{i}"]) if f"f{i}" in fields else [None] * count for i in range(width)
         ]
-        return list(zip(*columns, strict=True)) if columns else [tuple[Any]([]) for _ in range(count)]
+        return list(zip(*columns, strict=True))
 
 
 @cache

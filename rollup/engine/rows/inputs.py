@@ -104,6 +104,12 @@ class InputState:
             finder = self._finders[places] = Finder(places, self.window.content())
         return finder
 
+    def refill(self) -> None:
+        """The window has other rows: they are found by their values."""
+        for finder in self._finders.values():
+            assert self.window is not None
+            finder.refill(self.window.content())
+
     def moved(self, delta: Delta) -> None:
         """What the window has said that came and left, before anybody looks."""
         for finder in self._finders.values():
@@ -143,8 +149,7 @@ class InputState:
         window, recent, earlier = state
         if self.window is not None:
             self.window.restore(window)
-            for finder in self._finders.values():
-                finder.refill(self.window.content())
+            self.refill()
         self._recent.extend(recent)
         if self.remembers:
             self._earlier = dict(earlier)

@@ -24,6 +24,7 @@ from rollup.engine.columns.cores.families import families
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.loops import loop
 from rollup.engine.columns.planning import covers
+from rollup.engine.programs.runtime import running
 from tests.engine.columns.delivering import (
     KINDS,
     bits,
@@ -49,6 +50,8 @@ from tests.engine.columns.statements.windows import FILTERS, WINDOWS
 from tests.profiles import examples
 from tests.rereading import reread
 
+SUB_QUERIES = [text for text in COVERED if "(select" in text]
+
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
@@ -60,6 +63,22 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
     events = timed(found)
     end = (events[-1][0] if events else 0) + rest
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
+
+
+@pytest.mark.parametrize("text", SUB_QUERIES, ids=range(len(SUB_QUERIES)))
+@examples(8)
+@given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
+@pytest.mark.few(12)
+def test_the_program_of_a_sub_query_answers_as_machine_code_what_it_answers_interpreted(
+    text: str, found: Any, batches: Any, keep: bool, rest: int
+):
+    events = timed(found)
+    end = (events[-1][0] if events else 0) + rest
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "_COMPILED", 1)
+        patch.setattr(running.Running, "waits", True)
+        patch.setattr(running.Running, "best", "checked")
+        assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
 @pytest.mark.parametrize("text", RATES_AT)

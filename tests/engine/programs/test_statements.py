@@ -131,7 +131,7 @@ UNSUPPORTED = {
     "insert rstream into T select rstream * from S#length(3)": "removed",
     "select a.price as p from S#length(3) as a, S#length(2) as b where a.symbol = b.symbol": "join",
     "select * from pattern [a=S -> b=S]": "input",
-    "select * from S#length(3) where exists (select * from S#length(2))": "lookup",
+    "select * from S where price in (select price from S#length(2))": "lookup",
     "select * from S#time_batch(3 sec)": "window",
     "select firstever(symbol || 'a') as x from S": "function",
     "select distinct symbol from S#length(3)": "output",

@@ -17,8 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.correlated import correlated
-from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
@@ -178,18 +176,15 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
     stream = reads[input.filter.stream]
     if lookup.calls and lookup.mode == "value" and stands_alone(lookup, input, 1):
         return _aggregated(lookup, input, stream, at)
+    (outside,) = (each.filter.stream for each in plan.inputs if isinstance(each, StreamInput))
     if lookup.mode != "list":
-        found = sought(lookup, input, stream, None)
-        found = correlated(lookup, input, stream) if isinstance(found, str) else found
-        if isinstance(found, str):
-            return found
-        wider = lookup.calls or wide(found.column)
-        return found, Field(0, at, answer_type(found.column.type) if wider else found.column.type)
+        found = sought(lookup, input, outside, None)
+        return found if isinstance(found, str) else (found, Field(0, at, found.type))
     match _use(plan, number):
         case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
             return _quantified(lookup, input, stream, op, value, at)
         case Call(op=op, args=(value, _)) if (member := _membership(op)) is not None:
-            found, answer = sought(lookup, input, stream, value), Field(0, at, BOOL)
+            found, answer = sought(lookup, input, outside, value), Field(0, at, BOOL)
             return found if isinstance(found, str) else (found, answer if member else Call(NOT, (answer,), BOOL))
         case _:
             return "a list of values that is not asked whether a value is in it, or compares with all or any of it"

@@ -51,10 +51,13 @@ class Program:
 def lowered(component: Component, type_of: TypeOf) -> Program | Unsupported:
     """The program of all statements of a component, or the first reason why there is none."""
     lowering = _Lowering(component, type_of)
-    try:
-        return lowering.program()
-    except NotLowered as reason:
-        return Unsupported(reason.code, reason.detail, lowering.place)
+    return lowering.lowered(lowering.program)
+
+
+def lowered_select(plan: Select, type_of: TypeOf) -> Program | Unsupported:
+    """The program of a statement that reads streams alone, or the first reason why there is none."""
+    lowering = _Lowering(Component(), type_of)
+    return lowering.lowered(lambda: lowering.of_select(plan))
 
 
 @dataclass
@@ -106,6 +109,18 @@ class _Lowering:
             each.store for each in plans if isinstance(each, Merge) or (isinstance(each, OnSelect) and each.delete)
         }
         """The stores that events change beside what goes into them."""
+
+    def lowered(self, program: Callable[[], Program]) -> Program | Unsupported:
+        """What is made, or the first reason why it is not."""
+        try:
+            return program()
+        except NotLowered as reason:
+            return Unsupported(reason.code, reason.detail, self.place)
+
+    def of_select(self, plan: Select) -> Program:
+        """One statement. Raises NotLowered."""
+        self._select("", plan, 1)
+        return self._finished()
 
     def program(self) -> Program:
         """All statements, stores first, since statements before them may insert into them. Raises NotLowered."""
@@ -208,10 +223,17 @@ class _Lowering:
     def _select(self, name: str, plan: Select, order: int) -> None:
         self._refuse(plan)
         inputs, width = (*plan.inputs, *plan.own_inputs), len(plan.inputs)
+        own = {
+            number: self._held(f"own{order}_{number}", each, self._asked_fields(plan, number), acted=False)
+            for number, each in enumerate(inputs)
+            if number >= width and isinstance(each, StreamInput)
+        }
         self._linker.asks = [
-            asked(self._linker, self._stores, f"ask{order}_{number}", each, inputs, width)
+            asked(self._linker, self._stores, own, f"ask{order}_{number}", each, inputs, width)
             for number, each in enumerate(plan.lookups)
         ]
+        for number, store in own.items():
+            self._fill(store, inputs[number], order)
         emit = self._emit_rows(name, plan, order)
         if plan.target is not None:
             for source in plan.inputs:
@@ -249,10 +271,7 @@ class _Lowering:
                 sides.append(Side(self._store(source), source.condition, moves and source.follow))
                 continue
             assert isinstance(source, StreamInput)
-            stream = self._stream(source.filter.stream)
-            stream.kept |= self._fields(plan, place)
-            held = WindowStore(stream.type, source.window or KeepAll())
-            sides.append(Side(Store(f"window{order}", held, stream.row, True), None, moves))
+            sides.append(Side(self._held(f"window{order}", source, self._fields(plan, place), acted=True), None, moves))
         bare = [isinstance(each, StreamInput) and each.window is None for each in plan.inputs]
         streams = [isinstance(each, StreamInput) for each in plan.inputs]
         seeks = not all(each.moves for each in sides)
@@ -268,13 +287,33 @@ class _Lowering:
                 continue
             assert isinstance(source, StreamInput)
             stream, indexes = self._stream(source.filter.stream), sides[place].store.shown.values()
-            ports = dict[str, list[str]]()
-            for way in ("insert", "remove"):
-                lines = [f"{each}_{way}(row)" for each in (*indexes, heard)]
-                ports[f"emit_{way}"] = [self._linker.function(f"{heard}_{way}_all", "row", lines)]
+            ports = self._telling(heard, [*indexes, heard])
             made = window(self._linker, source.window, f"window{order}", stream.row, ports)
             self._timers.append((0, order, made, heard))
             self._read(source.filter, [f"{made}_insert(keep_{stream.name}(row))", f"{heard}_flush()"], f"select{order}")
+
+    def _held(self, name: str, source: StreamInput, fields: set[int], acted: bool) -> Store:
+        """The window of an input as a store, whose rows have some fields."""
+        stream = self._stream(source.filter.stream)
+        stream.kept |= fields
+        return Store(name, WindowStore(stream.type, source.window or KeepAll()), stream.row, acted)
+
+    def _fill(self, store: Store, source: Input, order: int) -> None:
+        """The window of a sub-query, whose rows its indexes and aggregates hear of, takes the events of its stream."""
+        assert isinstance(source, StreamInput)
+        ports = self._telling(store.name, [*store.indexes.values(), *store.observers])
+        made = window(self._linker, source.window, store.window, store.row, ports)
+        self._timers.append((0, order, made, None))
+        row = f"keep_{self._stream(source.filter.stream).name}(row)"
+        self._read(source.filter, [f"{made}_insert({row})"], store.name)
+
+    def _telling(self, name: str, operators: Sequence[str]) -> dict[str, list[str]]:
+        """The ports of a window of which several operators hear."""
+        ports = dict[str, list[str]]()
+        for way in ("insert", "remove"):
+            lines = [f"{each}_{way}(row)" for each in operators]
+            ports[f"emit_{way}"] = [self._linker.function(f"{name}_{way}_all", "row", lines)]
+        return ports
 
     def _store(self, source: StoreInput) -> Store:
         """The store of an input. Raises NotLowered."""
@@ -311,7 +350,7 @@ class _Lowering:
     def _refuse(self, plan: Select) -> None:
         """Raises NotLowered for what no operator does yet."""
         self._refuse_outputs(plan)
-        for source in plan.inputs:
+        for source in (*plan.inputs, *plan.own_inputs):
             if not isinstance(source, StoreInput | StreamInput) or source.prior or getattr(source, "unnest", ()):
                 raise NotLowered("input", type(source).__name__)
 
@@ -336,13 +375,19 @@ class _Lowering:
         keys = [key for level in plan.levels for key in level.keys] + list(
             plan.grouping.dimensions if plan.grouping else ()
         )
-        window = getattr(source, "window", None)
-        of_window = fields_of([*getattr(window, "key", ()), *getattr(window, "by", ())], 0)
-        arguments = [each for call in calls for each in call.args]
+        of_window = _of_window(source)
+        arguments = [each for call in calls for each in (*call.args, call.where)]
         exprs = [*plan.projection.columns, plan.projection.having, plan.where, *keys, *arguments]
         joined = [] if plan.join is None else [each.condition for each in plan.join.sides]
         asked = [each for lookup in plan.lookups if isinstance(lookup, Subquery) for each in lookup.exprs]
         return of_window | fields_of([*exprs, *joined, *asked], place)
+
+    @staticmethod
+    def _asked_fields(plan: Select, place: int) -> set[int]:
+        """The fields of a sub-query's stream that are read after the window."""
+        asked = [each for each in plan.lookups if isinstance(each, Subquery) and each.input == place]
+        exprs = [expr for each in asked for expr in each.exprs]
+        return _of_window(plan.own_inputs[place - len(plan.inputs)]) | fields_of(exprs, len(plan.inputs))
 
     def _create(self, name: str, title: str, order: int) -> None:
         """A named window."""
@@ -532,6 +577,12 @@ def _plain(trigger: Input, plan: Split | SetVariables | Select) -> StreamInput:
     if not isinstance(trigger, StreamInput) or trigger.window is not None or trigger.unnest:
         raise NotLowered("input", "of an action")
     return trigger
+
+
+def _of_window(source: Input) -> set[int]:
+    """The fields by which a window keeps rows."""
+    window = getattr(source, "window", None)
+    return fields_of([*getattr(window, "key", ()), *getattr(window, "by", ())], 0)
 
 
 def _record(name: str, kinds: Mapping[int, DataType]) -> Struct:

@@ -67,7 +67,7 @@ class _Selection:
         if plan.grouping is None and not plan.levels:
             return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
         refuse_unsteady(self._keys)
-        parts = [part for call in self._calls for each in call.args for part in walk(each)]
+        parts = [part for call in self._calls for each in _read(call) for part in walk(each)]
         if plan.leaves and any(isinstance(each, Ask) for each in parts):
             raise NotLowered("lookup", "in an aggregate, whose rows would leave with another answer")
         fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
@@ -136,14 +136,14 @@ def aggregates(
         whole = bool(call.args) and type_of_value(call.args[0].type) is INT
         values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
     for way, changes in (("accumulate", accumulated), ("retract", retracted)):
-        asked = [each for call, _ in changes for each in call.args]
+        asked = [each for call, _ in changes for each in _read(call)]
         expressions(linker, f"{name}_{way}", f"group, {arguments}", asked, rows, _changing(changes))
     return [f"v{i}" for i in range(len(calls))], values
 
 
 def _slot(call: AggregateCall, start: str) -> Type:
     """The type of a slot of a group."""
-    if call.distinct or call.where is not None or call.aggregate.objects:
+    if call.distinct or call.aggregate.objects:
         raise NotLowered("aggregate", f"{call.aggregate.name} with more than arguments")
     kinds = [type_of_value(each.type) for each in call.args]
     if any(each.type.kind is Kind.LONG for each in call.args) and call.aggregate.beyond is not None:
@@ -159,18 +159,24 @@ def _slot(call: AggregateCall, start: str) -> Type:
     return _STARTS[start]
 
 
+def _read(call: AggregateCall) -> Sequence[Expr]:
+    """What a call reads of a row: its arguments, then its condition."""
+    return call.args if call.where is None else (*call.args, call.where)
+
+
 def _changing(changes: Sequence[_Change]) -> Callable[[list[str]], list[str]]:
     """The lines by which rows enter groups, or leave them, of the texts of the values."""
 
     def end(texts: list[str]) -> list[str]:
         lines, at = list[str](), 0
         for i, (call, text) in enumerate(changes):
-            names = [f"x{i}_{n}" for n in range(len(call.args))]
-            lines += [f"{each} = {value}" for each, value in zip(names, texts[at : at + len(names)], strict=True)]
-            at += len(names)
+            names, values = [f"x{i}_{n}" for n in range(len(call.args))], texts[at : at + len(_read(call))]
+            lines += [f"{each} = {value}" for each, value in zip(names, values, strict=False)]
+            at += len(values)
             steps = [each.strip() for each in text.split(";")]
-            known = " and ".join(f"{each} is not None" for each in names)
-            lines += [f"if {known}:", *(f"    {each}" for each in steps)] if known and call.aggregate.skips else steps
+            known = [f"{each} is not None" for each in names] if call.aggregate.skips else []
+            known += [f"{each} is True" for each in values[len(names) :]]
+            lines += [f"if {' and '.join(known)}:", *(f"    {each}" for each in steps)] if known else steps
         return lines
 
     return end

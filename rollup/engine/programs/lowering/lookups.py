@@ -14,33 +14,44 @@ from rollup.engine.programs.lowering.linking import Asked, Linker
 from rollup.engine.programs.lowering.stores import Asker, Store, found
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import grouping
-from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, Subquery
-from rollup.engine.rows.running import follows
+from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, StreamInput, Subquery
+from rollup.engine.rows.running import follows, stands_alone
 
 Stores = Mapping[str, Store]
 
 
-def asked(linker: Linker, stores: Stores, name: str, lookup: Lookup, inputs: Sequence[Input], width: int) -> Asked:
-    """The function of a look-up of a statement with so many inputs. Raises NotLowered."""
+def asked(
+    linker: Linker,
+    stores: Stores,
+    own: Mapping[int, Store],
+    name: str,
+    lookup: Lookup,
+    inputs: Sequence[Input],
+    width: int,
+) -> Asked:
+    """The function of a look-up of a statement with so many inputs. `own`: by input, the windows of sub-queries. Raises
+    NotLowered."""
     if not isinstance(lookup, Subquery) or lookup.mode not in ("value", "exists"):
         raise NotLowered("lookup", type(lookup).__name__)
     source = inputs[lookup.input]
-    store = stores.get(source.store) if isinstance(source, StoreInput) else None
-    if store is None or not isinstance(source, StoreInput) or source.prior:
-        raise NotLowered("lookup", "over a stream")
+    store = stores.get(source.store) if isinstance(source, StoreInput) else own.get(lookup.input)
+    if store is None or source.prior:
+        raise NotLowered("lookup", "over a table, or a pattern")
+    condition = source.condition if isinstance(source, StoreInput) else None
     if (
         lookup.keys
         or (lookup.calls and lookup.mode == "exists")
         or (lookup.mode == "value" and len(lookup.columns) != 1)
     ):
         raise NotLowered("lookup", "of groups, or of several columns")
-    if any(
-        isinstance(part, Ask) for each in (*lookup.exprs, source.condition) if each is not None for part in walk(each)
-    ):
+    if any(isinstance(part, Ask) for each in (*lookup.exprs, condition) if each is not None for part in walk(each)):
         raise NotLowered("lookup", "inside another")
     correlated = bool(inputs_read(lookup.exprs) - {width})
     outer = {number: f"row.r{number}" if width > 1 else "row" for number in range(width)} if correlated else {}
-    return _Lookup(linker, store, name, lookup, source, outer, width).asked()
+    alone = stands_alone(lookup, source, width) or follows(lookup, source, width, lambda name: True)
+    if isinstance(source, StreamInput) and source.window is None and not alone:
+        raise NotLowered("window", "none, of which rows are looked up")
+    return _Lookup(linker, store, name, lookup, condition, alone, outer, width).asked()
 
 
 class _Lookup:
@@ -52,7 +63,8 @@ class _Lookup:
         store: Store,
         name: str,
         plan: Subquery,
-        source: StoreInput,
+        condition: Expr | None,
+        alone: bool,
         outer: Mapping[int, str],
         width: int,
     ) -> None:
@@ -61,12 +73,12 @@ class _Lookup:
         self._arguments = "row" if outer else ""
         self._with_found = "row, found" if outer else "found"
         self._rows = {**outer, width: "found"}
-        self._source, self._condition = source, source.condition
+        self._condition, self._alone = condition, alone
 
     def asked(self) -> Asked:
         """The function of the look-up."""
         plan, store = self._plan, self._store
-        if plan.calls and not store.table and follows(plan, self._source, self._width, lambda name: True):
+        if plan.calls and not store.table and self._alone:
             lines = self._kept_up()
         elif plan.calls:
             lines = self._folded()

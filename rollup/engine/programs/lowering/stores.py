@@ -24,10 +24,12 @@ from rollup.engine.programs.operators import stores
 from rollup.engine.rows.actions import Action, DeleteAction, InsertAction, Merge, Set, UpdateAction
 from rollup.engine.rows.plans import StreamInput
 from rollup.engine.rows.stores.named import WindowStore
+from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
-from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import DataType, Kind
 
+_PLAIN = (KeepAll, Length)
+"""Windows whose rows stand in a queue as they are."""
 _FOLLOWING = ("insert", "remove", "flush")
 BOTH = {0: "row", 1: "found", 2: "found"}
 """The texts of an action's rows: the trigger, and the row as it is and as it was."""
@@ -180,7 +182,7 @@ def _each(linker: Linker, store: Store, asker: Asker, keep: Sequence[str]) -> li
     if asker.shown and not store.table:
         if store.acted and asker.in_order and store.keyed:
             raise NotLowered("join", "rows in the order of a window that an event is changing")
-        if store.acted or isinstance(store.spec.window, Time) or (store.keyed and not asker.in_order):
+        if store.acted or not (type(store.spec.window) in _PLAIN or (store.keyed and asker.in_order)):
             return [f"key = {key_text(())}", *_bucket(linker, store, (), True, "", keep)]
     return [
         f"for found in s.{store.window}_rows{'.values()' if store.keyed else ''}:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -11,6 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from rollup.core.garbage import uncollected
+from rollup.engine.compiler.cache import Code, later
 from rollup.engine.compiler.compiled import Compiled
 from rollup.engine.compiler.interpreted import Interpreted
 from rollup.engine.compiler.state import Tables, restore, save
@@ -29,11 +31,21 @@ class Delivery:
     removed: Sequence[tuple[Any, ...]]
 
 
+_COMPILED = 512
+"""From so many events on a batch is worth machine code."""
+
+
 class Running:
     """A program with a state, in one mode; `checked` is the compiled mode's checked build."""
 
+    waits = False
+    """Whether a large batch waits for machine code."""
+    best: Mode = "compiled"
+    """The mode of large batches."""
+
     def __init__(self, program: Program, mode: Mode = "interpreted", start: int = 0) -> None:
         self.program, self.mode = program, mode
+        self._code: Future[Code] | None = None
         source = program.source
         self._at_work = Interpreted(source) if mode == "interpreted" else Compiled(source, mode == "checked")
         for name, value in program.constants.items():
@@ -94,6 +106,17 @@ class Running:
         made = Running(self.program, mode)
         made.restore(self.save())
         return made
+
+    def fit(self, events: int) -> Running:
+        """The program for a batch of so many events: from a large one on it is compiled, by a thread, and goes on as machine
+        code when that is there."""
+        if self.mode == self.best or events < _COMPILED:
+            return self
+        self._code = self._code or later(self.program.source, self.best == "checked")
+        if not (self.waits or self._code.done()):
+            return self
+        self._code.result()  # raises what kept it from being made
+        return self.moved(self.best)
 
     def restore(self, tables: Tables) -> None:
         """Go on from a state; nothing has been sent yet."""

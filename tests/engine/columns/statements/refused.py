@@ -159,9 +159,9 @@ REFUSED = {
     "context C select prevwindow(price) as p from S#length(2)": "lists of what came before in a context",
     "context C select prev(1, price) as p from S#time(20 msec)": "prev in a context over a window other than length or keepall",
     "select (select price from S#length(3) as t where t.symbol > s.symbol) as p from S as s": (
-        "a sub-query that asks of the row outside what no loop can"
+        "a sub-query with a function (> of texts)"
     ),
-    "select (select median(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s": "the aggregate median",
+    "select (select s.symbol || t.symbol from S#length(2) as t) as k from S as s": "a sub-query with a function (|| of texts)",
     "select symbol from S where price in (select id from S#length(3))": "a sub-query that asks for keys of other types",
     "select symbol from S where volume > all (select volume from S#unique(id))": "the aggregate max",
     "select symbol from S where price > all (select avg(price) from S#length(3))": (
@@ -169,9 +169,6 @@ REFUSED = {
     ),
     "select symbol from S where volume = all (select volume from S#length(3))": "a list of values that is not asked whether "
     "a value is in it, or compares with all or any of it",
-    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume = s.volume)": (
-        "a sub-query over the window KeepAll"
-    ),
     "select (select * from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",

@@ -106,8 +106,11 @@ CORRELATED = [
     "select symbol from S as s where not exists (select * from S#time(25 msec) as t where t.symbol = s.symbol and t.price > s.price)",
     "select id, exists (select * from S(volume > 1)#length(3) as t where t.price + t.volume < s.price or t.volume = s.volume - 1) as e "
     "from S as s",
-    "select id, (select t.price - s.price from S(volume > 1)#lastevent as t) as d, (select s.symbol || t.symbol from S#length(2) as t "
+    "select id, (select t.price - s.price from S(volume > 1)#lastevent as t) as d, (select t.symbol from S#length(2) as t "
     "where t.id <= s.id) as k from S as s",
+    "select (select median(price) from S#length(3) as t where t.symbol = s.symbol) as p from S as s",
+    "select symbol from S as s where exists (select * from S#keepall as w where w.id = s.id and w.volume = s.volume)",
+    "select id from S as s where exists (select * from S#keepall as w where w.price = s.price)",
     "select (select price from S#length(3) as t where t.id > s.id) as p, (select volume + 1 from S#lastevent) as v from S as s",
     "select id, (select last(volume) from S#length(3)) as l, (select sum(id) from S#time(25 msec) as t where t.flag = s.flag "
     "and s.price > 3) as f from S as s",

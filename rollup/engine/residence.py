@@ -8,7 +8,6 @@ first. The state passes through the interpreted mode, whose rows and groups are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -17,12 +16,11 @@ import pyarrow as pa
 
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.placing import Placed
-from rollup.engine.compiler.cache import Code, later
 from rollup.engine.expressions import Field
 from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.programs.lowering.components import Program, TypeOf, lowered
 from rollup.engine.programs.lowering.unsupported import Unsupported
-from rollup.engine.programs.runtime.running import Mode, Running
+from rollup.engine.programs.runtime.running import Running
 from rollup.engine.reals import orderable, ordered_value
 from rollup.engine.row import Delta, Row
 from rollup.engine.rows.component import Component, Deployed
@@ -39,8 +37,6 @@ from rollup.engine.rows.windows.timed import Time
 
 _LEAST = 8
 """Smaller batches go to the rows, unless the state is with the program already."""
-_COMPILED = 512
-"""From so many events on a batch is worth machine code."""
 _WORTH = 4
 """So many events for each row of the state gain more than it costs to carry the state over and back."""
 _MOST = 50
@@ -105,15 +101,10 @@ class _Kept(NamedTuple):
 class Residence:
     """A component and its program. `least` None: it never goes over. `beside`: what runs statements without a program."""
 
-    waits = False
-    """Whether a large batch waits for machine code."""
-    mode: Mode = "compiled"
-
     def __init__(self, component: Component, type_of: TypeOf, least: int | None, beside: Beside) -> None:
         self._component, self._type_of, self._least, self._beside = component, type_of, least, beside
         self._program: Program | Unsupported | None = None
         self._changed = -1
-        self._code: Future[Code] | None = None
         self._running: Running | None = None
         self._events = 0
         """How many events have come since the state was given back."""
@@ -123,7 +114,7 @@ class Residence:
     def forget(self) -> None:
         """Statements begin or end: the state is with the rows, and the program is no longer theirs."""
         self.hand_back()
-        self._program = self._code = self._enough = None
+        self._program = self._enough = None
 
     @property
     def program(self) -> Program | Unsupported:
@@ -146,8 +137,6 @@ class Residence:
         program = self.program
         if not self.goes_over or not isinstance(program, Program) or stream not in program.streams:
             return False
-        if events >= _COMPILED:
-            self._code = self._code or later(program.source, self.mode == "checked")
         if self._running is None:
             if self._enough is None:
                 self._enough = _WORTH * sum(sum(1 for _ in kept.window.content()) for kept in self._kept())
@@ -157,9 +146,7 @@ class Residence:
 
     def send(self, stream: str, columns: Sequence[pa.Array], times: Ints) -> list[Emitted]:
         """A batch of a stream, each event at its instant; what statements make of it."""
-        running = self._running or self._go_over()
-        if running.mode != self.mode and len(times) >= _COMPILED and self._compiled:
-            running = self._running = running.moved(self.mode)
+        running = self._running = (self._running or self._go_over()).fit(len(times))
         running.send(stream, columns, pa.array(times))
         runner = self._component.runner
         runner.environment.now = max(runner.now, int(times[-1]))
@@ -168,14 +155,6 @@ class Residence:
         return [
             Emitted.of(name, known[name].order if name in known else 0, each) for name, each in running.taken().items()
         ]
-
-    @property
-    def _compiled(self) -> bool:
-        """Whether there is machine code."""
-        if self._code is None or not (self.waits or self._code.done()):
-            return False
-        self._code.result()  # raises what kept it from being made
-        return True
 
     def _kept(self) -> Iterator[_Kept]:
         """The windows of stores and of statements."""
@@ -187,9 +166,11 @@ class Residence:
                 yield _Kept(f"store{deployed.order}_window", store.spec.window, store.window, store)
             elif isinstance(plan, Select):
                 instance = self._component.root.instances[name]
-                for source, state in zip(plan.inputs, instance.inputs, strict=False):
+                for number, state in enumerate(instance.inputs):
+                    source, own = state.spec, number >= len(plan.inputs)
+                    name = f"own{deployed.order}_{number}_window" if own else f"window{deployed.order}"
                     if isinstance(source, StreamInput) and source.window is not None and state.window is not None:
-                        yield _Kept(f"window{deployed.order}", source.window, state.window, instance)
+                        yield _Kept(name, source.window, state.window, instance)
 
     def _groups(self) -> Iterator[tuple[str, SelectInstance, Sequence[AggregateCall]]]:
         """The statements that keep aggregates, by the names of their operators, with the calls."""
@@ -292,6 +273,8 @@ class Residence:
             self._grouped(made, name, instance, calls)
         for _, _, instance in self._selects():
             instance.refill_pairs()
+            for each in instance.inputs:
+                each.refill()
         for name, running, calls in self._kept_up():
             group = made.get(f"{name}_kept_group")
             running.restore([] if group is None else [[(), _values(group, calls), 1]])
@@ -374,7 +357,7 @@ def _against_state(component: Component, deployed: Deployed) -> tuple[str, str] 
     """Why the state of a statement cannot be carried between rows and a program."""
     plan = deployed.plan
     if isinstance(plan, Select):
-        windows = [each.window for each in plan.inputs if isinstance(each, StreamInput)]
+        windows = [each.window for each in (*plan.inputs, *plan.own_inputs) if isinstance(each, StreamInput)]
         if any(each is not None and not isinstance(each, _WINDOWS) for each in windows):
             return "window", "the state of a window"
         return None
