@@ -283,13 +283,6 @@ def test_a_value_that_does_not_fit_is_a_letter_that_can_be_read_again(registry: 
     assert json.loads(letter["raw"]) == {"k": "a", "price": "dear", "ts": MS}, "as its stream has the time"
 
 
-def test_a_kind_of_schema_that_is_not_read_is_named(registry: SchemaRegistry) -> None:
-    number = registry.register('syntax = "proto3"; message T { string k = 1; }', "PROTOBUF")
-    events, dead, count = taken(source(registry=registry.url), [b"\0" + number.to_bytes(4, "big") + b"\0\n\1a"])
-    assert (events, count) == ([], 1)
-    assert dead[0]["reason"] == f"its schema {number} is of PROTOBUF, which is not read (AVRO and JSON are)"
-
-
 def test_a_registry_that_does_not_answer_is_no_fault_of_the_messages() -> None:
     from rollup.stores.postgres.server import free_port
 

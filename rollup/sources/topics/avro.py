@@ -11,8 +11,6 @@ import io
 import json
 import secrets
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -21,11 +19,9 @@ import polars
 import pyarrow as pa
 from fastavro.schema import SchemaParseException, UnknownType, expand_schema
 
-from rollup.core.errors import ConfigError
 from rollup.core.untyped import pc
-from rollup.sources.topics.values import Group, Unread, unread, without_value
+from rollup.sources.topics.values import NO_RECORD, structs
 
-NO_RECORD = "not a record of its schema"
 _BITS = 62
 _PLAIN = frozenset({"string", "long", "int", "double", "float", "boolean", "bytes"})
 _LOGICAL = frozenset({None, "timestamp-millis", "timestamp-micros", "date", "decimal"})
@@ -96,7 +92,7 @@ class Schema:
                 wrong[place] = f"{NO_RECORD}: {str(problem) or type(problem).__name__}"
                 record = None
             records.append(record)
-        return _structs(records), wrong
+        return structs(records), wrong
 
 
 def _without_uuids(kind: Any) -> Any:
@@ -145,28 +141,6 @@ def _takes_nothing(kind: Any) -> bool:
     return kind == "null" or (isinstance(kind, dict) and (kind["type"] == "null" or kind.get("size") == 0))
 
 
-def _structs(records: Sequence[Any]) -> pa.Array:
-    """Records as structs; a field whose values have no type in common is JSON, as whatever is no column is."""
-    try:
-        return pa.array(records)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        names = dict.fromkeys(name for record in records if record is not None for name in record)
-        columns = [_column([None if record is None else record[name] for record in records]) for name in names]
-        absent = pa.array([record is None for record in records])
-        return pa.StructArray.from_arrays(columns, list(names), mask=absent)
-
-
-def _column(values: Sequence[Any]) -> pa.Array:
-    try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if each is None else _text(each) for each in values])
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)
-
-
 def _long(number: int) -> bytes:
     """A whole number that is not negative, as Avro writes it.
 
@@ -178,41 +152,3 @@ def _long(number: int) -> bytes:
         found.append(left & 0x7F | 0x80)
         left >>= 7
     return bytes([*found, left])
-
-
-def read_by(schema: Schema | str | None, places: pa.Array, messages: pa.Array) -> tuple[list[Group], list[Unread]]:
-    """Messages of one schema, or of None for JSON, or those that cannot be read, and why."""
-    if schema is None:
-        return [Group(places, messages)], []
-    if isinstance(schema, str):
-        return [], unread(places, messages, [schema] * len(messages))
-    records, wrong = schema.read(messages)
-    if not wrong:
-        return [Group(places, records)], []
-    gone = pa.array(sorted(wrong), pa.int64())
-    there = pc.invert(pc.is_in(pa.array(range(len(messages)), pa.int64()), gone))
-    left = [Group(places.filter(there), records.filter(there))] if len(wrong) < len(messages) else []
-    return left, unread(places.take(gone), messages.take(gone), [wrong[at] for at in gone.to_pylist()])
-
-
-@lru_cache(maxsize=64)
-def _of_file(path: str, changed: int) -> Schema:
-    return Schema(Path(path).read_text())
-
-
-class Alone:
-    """Values that are records of Avro by the schema in a file, without anything before them."""
-
-    def __init__(self, stream: str, path: str) -> None:
-        try:
-            self._schema = _of_file(path, Path(path).stat().st_mtime_ns)
-        except OSError as problem:
-            raise ConfigError(f"[sources.{stream}] schema_file: cannot read {path}: {problem.strerror}") from None
-        except ValueError as problem:
-            raise ConfigError(f"[sources.{stream}] schema_file: {path} is {problem}") from None
-
-    def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
-        """See `Values`."""
-        places, messages, none = without_value(values)
-        groups, wrong = read_by(self._schema, places, messages) if len(places) else ([], [])
-        return groups, none + wrong

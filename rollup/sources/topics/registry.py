@@ -16,8 +16,8 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from rollup.core.errors import ConfigError, SourceError
 from rollup.core.untyped import pc
-from rollup.sources.topics.avro import Schema, read_by
-from rollup.sources.topics.values import Group, Unread, unread, without_value
+from rollup.sources.topics.schemas import AVRO, PROTOBUF, lacks, schema_of
+from rollup.sources.topics.values import Group, Schema, Unread, read_by, unread, without_value
 
 PREFIX = struct.Struct(">bI")
 """Byte 0 and the number of a schema."""
@@ -29,7 +29,7 @@ _PATIENCE = {"timeout": 10}
 
 
 class Registered:
-    """Values that begin with the number of their schema in a registry: of Avro, or JSON that a schema describes."""
+    """Values that begin with the number of their schema in a registry: of Avro or Protobuf, or JSON that a schema describes."""
 
     def __init__(self, stream: str, url: str, settings: Mapping[str, Any]) -> None:
         address = urlsplit(url)
@@ -77,6 +77,8 @@ class Registered:
         """See `read_by`. Raises SourceError where the registry does not answer: that may pass."""
         try:
             return _schema(self._settings, number)
+        except ModuleNotFoundError as problem:
+            raise lacks(self._stream, "registry", problem) from None
         except SchemaRegistryError as problem:
             if problem.http_status_code == _NOT_THERE:
                 return f"its schema {number} is not in {self._url}"
@@ -100,19 +102,18 @@ def _schema(settings: tuple[tuple[str, Any], ...], number: int) -> Schema | str 
     found = client.get_schema(number)
     if found.schema_type == "JSON":
         return None
-    if found.schema_type != "AVRO":
-        return f"its schema {number} is of {found.schema_type}, which is not read (AVRO and JSON are)"
+    if found.schema_type not in (AVRO, PROTOBUF):
+        return f"its schema {number} is of {found.schema_type}, which is not read ({AVRO}, {PROTOBUF} and JSON are)"
     try:
-        return Schema(str(found.schema_str), _referred(client, found))
+        return schema_of(found.schema_type, str(found.schema_str), _referred(client, found))
     except ValueError as problem:
         return f"its schema {number} is {problem}"
 
 
-def _referred(client: SchemaRegistryClient, schema: Described) -> list[str]:
-    """The schemas that one refers to, each behind those it refers to itself."""
-    found = dict[str, None]()
+def _referred(client: SchemaRegistryClient, schema: Described) -> dict[str, str]:
+    """The schemas that one refers to, by the names it has for them, each behind those it refers to itself."""
+    found = dict[str, str]()
     for one in schema.references or []:
         there = client.get_version(str(one.subject), int(one.version or 0)).schema
-        for text in (*_referred(client, there), str(there.schema_str)):
-            found.setdefault(text)
-    return list(found)
+        found |= {**_referred(client, there), str(one.name): str(there.schema_str)}
+    return found

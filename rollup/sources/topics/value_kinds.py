@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollup.core.errors import ConfigError
+from rollup.sources.topics.schemas import Alone, lacks
 from rollup.sources.topics.values import Json, Values
 
 REGISTRY, SETTINGS, SCHEMA_FILE = "registry", "registry_settings", "schema_file"
@@ -26,11 +27,9 @@ def values_of(stream: str, options: Mapping[str, Any]) -> Values:
     if not given:
         return Json()
     try:
-        from rollup.sources.topics import avro, registry
+        if SCHEMA_FILE in options:
+            return Alone(stream, str(options[SCHEMA_FILE]))
+        from rollup.sources.topics import registry
     except ModuleNotFoundError as problem:
-        raise ConfigError(
-            f"[sources.{stream}] `{given[0]}` needs the package {problem.name}", hint="`pip install 'rollup[avro]'`"
-        ) from None
-    if SCHEMA_FILE in options:
-        return avro.Alone(stream, str(options[SCHEMA_FILE]))
+        raise lacks(stream, given[0], problem) from None
     return registry.Registered(stream, str(options[REGISTRY]), options.get(SETTINGS, {}))

@@ -1,4 +1,4 @@
-"""What the bytes of messages hold: JSON, or records of Avro, by one schema or by those of a registry.
+"""What the bytes of messages hold: JSON, or records of Avro or Protobuf, by one schema or by those of a registry.
 
 A registry's client writes byte 0 and the number of a schema (four bytes, the first the highest) before each value. Every
 message is read by the schema that it was written with, and its fields are then found by name. So fields may be added,
@@ -7,15 +7,18 @@ removed or widened while a job runs, as in JSON.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.sources.content.records import NO_VALUE
+
+NO_RECORD = "not a record of its schema"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,14 @@ class Values(Protocol):
 
     def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
         """Every message of a batch once. Raises SourceError where nobody can say yet what they hold."""
+        ...
+
+
+class Schema(Protocol):
+    """A description of records, which reads the messages that were written by it."""
+
+    def read(self, messages: pa.Array) -> tuple[pa.Array, dict[int, str]]:
+        """The records of messages as structs, null where there is none; and of those, by place, why."""
         ...
 
 
@@ -94,3 +105,40 @@ def without_value(values: pa.ChunkedArray) -> tuple[pa.Array, pa.Array, list[Unr
 
 def _places(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.arange(len(values)))
+
+
+def read_by(schema: Schema | str | None, places: pa.Array, messages: pa.Array) -> tuple[list[Group], list[Unread]]:
+    """Messages of one schema, or of None for JSON, or those that cannot be read, and why."""
+    if schema is None:
+        return [Group(places, messages)], []
+    if isinstance(schema, str):
+        return [], unread(places, messages, [schema] * len(messages))
+    records, wrong = schema.read(messages)
+    if not wrong:
+        return [Group(places, records)], []
+    gone = pa.array(sorted(wrong), pa.int64())
+    there = pc.invert(pc.is_in(pa.array(range(len(messages)), pa.int64()), gone))
+    left = [Group(places.filter(there), records.filter(there))] if len(wrong) < len(messages) else []
+    return left, unread(places.take(gone), messages.take(gone), [wrong[at] for at in gone.to_pylist()])
+
+
+def structs(records: Sequence[Any]) -> pa.Array:
+    """Records as structs; a field whose values have no type in common is JSON, as whatever is no column is."""
+    try:
+        return pa.array(records)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        names = dict.fromkeys(name for record in records if record is not None for name in record)
+        columns = [_column([None if record is None else record[name] for record in records]) for name in names]
+        absent = pa.array([record is None for record in records])
+        return pa.StructArray.from_arrays(columns, list(names), mask=absent)
+
+
+def _column(values: Sequence[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        return pa.array([None if each is None else _text(each) for each in values])
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
