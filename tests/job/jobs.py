@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rollup
+from rollup.ask import Asker
 from rollup.conf import Conf, load
 from rollup.stores.dead_letters import DeadLetters
 
@@ -133,7 +134,9 @@ class Job:
         return process.returncode, said
 
 
-def answers(conf: Conf, columns: str, per: str = "seconds", aggregation: str = "TradeAgg") -> list[tuple[Any, ...]]:
+def answers(
+    conf: Conf | Asker, columns: str, per: str = "seconds", aggregation: str = "TradeAgg"
+) -> list[tuple[Any, ...]]:
     """The rows of the whole past at a level, sorted."""
     text = f"from {aggregation} within 0L, 253402300799000L per '{per}' select {columns}"
     found = rollup.query(conf, text)
