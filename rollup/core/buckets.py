@@ -68,7 +68,7 @@ def end(begin: exp.Expr, level: Duration, zone: exp.Expr | None = None, count: i
     """End of the bucket that starts at `begin`, or of the `count` buckets from there on."""
     where = zone if zone is not None else exp.Literal.string(GMT)
     shift, width = _shift(where), level.width_ms
-    if width is not None:
+    if width is not None and shift is not None:
         return build(":t + :w", t=begin, w=width * count)
     if shift is None:
         return build("ZONE_END(:t, :z, :n, :c)", t=begin, z=where, n=int(level), c=count)

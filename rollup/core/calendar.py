@@ -2,8 +2,9 @@
 
 All instants are integers: milliseconds since 1970-01-01T00:00:00Z (proleptic Gregorian). A bucket is half open,
 [start, end), and is cut in a zone: an offset like ``+05:30`` or an IANA name. Seconds, minutes and hours are cut by
-the offset in force at the instant, so the hour that is repeated when summer time ends is two buckets. Days, months
-and years are cut by the local calendar, so a day may have 23 or 25 hours.
+the offset in force at the instant, so the hour that is repeated when summer time ends is two buckets. Where the clocks
+change by half an hour, the hour in which they do is two buckets as well: its rest is one. Days, months and years are cut by
+the local calendar, so a day may have 23 or 25 hours.
 
 This module is the reference in plain Python; `rollup.core.buckets` says the same in SQL and `rollup.core.local_columns`
 over columns. Tests compare the three.
@@ -157,7 +158,7 @@ def bucket_start(instant: int, level: Duration, zone_name: str = GMT) -> int:
     width = level.width_ms
     if width is not None:
         shift = local.utcoffset() // _MS  # type: ignore[operator]
-        return (instant + shift) // width * width - shift
+        return _same_clock((instant + shift) // width * width - shift, instant, width, zone_name)
     if local.fold:  # the clocks went back, perhaps over midnight: the day that has begun goes on
         later = midnight(_add(local, level, 1), zone_name)
         if later <= instant:
@@ -165,11 +166,21 @@ def bucket_start(instant: int, level: Duration, zone_name: str = GMT) -> int:
     return midnight(_floor_date(local, level), zone_name)
 
 
+def _same_clock(start: int, instant: int, width: int, zone_name: str) -> int:
+    """The start of a bucket, or where the clocks changed since by what is no multiple of its width, that instant."""
+    shifts = [to_local(at, zone_name).utcoffset() for at in (start, instant)]
+    if not (shifts[1] - shifts[0]) // _MS % width:  # type: ignore[operator]
+        return start
+    return start + bisect_left(
+        range(instant - start), True, key=lambda ms: to_local(start + ms, zone_name).utcoffset() == shifts[1]
+    )
+
+
 def bucket_end(start: int, level: Duration, zone_name: str = GMT, count: int = 1) -> int:
     """End of the bucket that starts at `start`, or of the `count` buckets from there on."""
     width = level.width_ms
     if width is not None:
-        return start + count * width
+        return bucket_start(start + count * width, level, zone_name)
     return midnight(_add(to_local(start, zone_name), level, count), zone_name)
 
 

@@ -49,6 +49,17 @@ class _Clocks:
         """What the clocks show where the next stretch counts: of a time that comes twice the first is meant."""
         return self.since[1:] + np.maximum(self.shift[:-1], self.shift[1:])
 
+    def breaks(self, width: int) -> Instants:
+        """Where each stretch begins, if the clocks change there by what is no multiple of a width; else before all time."""
+        if width not in self._breaks:
+            odd = np.diff(self.shift, prepend=self.shift[0]) % width != 0
+            self._breaks[width] = np.where(odd, self.since, self.since[0])
+        return self._breaks[width]
+
+    @cached_property
+    def _breaks(self) -> dict[int, Instants]:
+        return {}
+
 
 class Zone:
     """A zone, of instants that are whole milliseconds since 1970."""
@@ -62,7 +73,7 @@ class Zone:
         at = np.searchsorted(clocks.since, near, side="right") - 1
         local = near + clocks.shift[at]
         if level.width_ms is not None:
-            return instants - local % level.width_ms
+            return np.maximum(instants - local % level.width_ms, clocks.breaks(level.width_ms)[at] + back)
         found = self._first(_floor(local, level) + back)
         # Where the clocks go back over midnight, the day that has begun goes on.
         again = near - clocks.since[at] < _DAY
@@ -76,7 +87,7 @@ class Zone:
     def end(self, starts: Instants, level: Duration, count: int) -> Instants:
         """Ends of the buckets that start at instants, or of `count` buckets from there on."""
         if level.width_ms is not None:
-            return starts + count * level.width_ms
+            return self.start(starts + count * level.width_ms, level)
         clocks, near, back = self._clocks(starts)
         local = near + clocks.shift[np.searchsorted(clocks.since, near, side="right") - 1]
         return self._first(_add(_floor(local, level), level, count) + back)

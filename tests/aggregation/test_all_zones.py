@@ -55,6 +55,7 @@ def _query(zone: str | None) -> str:
     where = exp.column("z") if zone is None else exp.Literal.string(zone)
     starts = [buckets.start(exp.column("t"), level, where).as_(f"s{level:d}") for level in _CUT]
     ends = [buckets.end(exp.column(f"s{level:d}"), level, where).as_(f"e{level:d}") for level in _CUT]
+    ends += [buckets.start(exp.column(f"s{level:d}"), level, where).as_(f"a{level:d}") for level in _CUT]
     return to_sql(exp.select("*", *ends).from_(exp.select("*", *starts).from_("rows").subquery("i")))
 
 
@@ -62,12 +63,13 @@ def _check(engine: ColumnEngine, rows: list[tuple[int, str]], zone: str | None, 
     table = pa.table({"t": pa.array([t for t, _ in rows], pa.int64()), "z": [z for _, z in rows]})
     found = engine.run(_query(zone), rows=table)
     for level in _CUT:
+        assert found[f"a{level:d}"].equals(found[f"s{level:d}"]), f"the start of a bucket of {level} is in another one"
         columns = (found[name].to_pylist() for name in ("t", "z", f"s{level:d}", f"e{level:d}"))
         for number, (t, name, begin, end) in enumerate(zip(*columns, strict=True)):
             assert begin <= t < end, (t, name, level)
             if number % step == 0:
                 assert begin == time.start(t, int(level), name) == bucket_start(t, level, name), (t, name, level)
-                assert end == time.later(begin, int(level), name, 1) == bucket_end(begin, level, name), (t, name, level)
+                assert end == time.end(begin, int(level), name) == bucket_end(begin, level, name), (t, name, level)
 
 
 @pytest.mark.parametrize("step", [12, pytest.param(1, marks=pytest.mark.slow)])

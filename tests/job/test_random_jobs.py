@@ -13,7 +13,7 @@ import json
 import os
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -119,6 +119,12 @@ def counted(job: Shape) -> list[tuple[str, int | None, int]]:
     return found
 
 
+def _offset(at: int, zone: tzinfo | None) -> int:
+    found = datetime.fromtimestamp(at / 1000, zone).utcoffset()
+    assert found is not None
+    return found // timedelta(milliseconds=1)
+
+
 def bucket(at: int, level: str, zone: str | None) -> int:
     """The start of the bucket of an instant, ms."""
     if level == "seconds":
@@ -126,7 +132,11 @@ def bucket(at: int, level: str, zone: str | None) -> int:
     local = datetime.fromtimestamp(at / 1000, UTC).astimezone(UTC if zone is None else ZoneInfo(zone))
     if level in ("minutes", "hours"):
         width, offset = (MINUTE if level == "minutes" else HOUR), int(local.utcoffset().total_seconds() * 1000)  # type: ignore[union-attr]
-        return (at + offset) // width * width - offset
+        begin = (at + offset) // width * width - offset
+        if (offset - _offset(begin, local.tzinfo)) % width:  # a half hour was skipped or came twice since
+            while _offset(begin, local.tzinfo) != offset:
+                begin += MINUTE
+        return begin
     day = local.replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     start = day if level == "days" else day.replace(day=1)
     found = start.astimezone(UTC)

@@ -184,7 +184,7 @@ class Oracle:
                     self.open[level][begin, zone, keys] += events
             self.clocks[level] = max(_newest(self.tables[finer]).values(), default=None)
             self._close(level)
-        ends = [time.later(bucket, self.root, zone, 1) for zone, bucket in _newest(self.tables[self.root]).items()]
+        ends = [time.end(bucket, self.root, zone) for zone, bucket in _newest(self.tables[self.root]).items()]
         self.resume = max(ends, default=None)
 
     # rows

@@ -76,7 +76,22 @@ def start(instant: int, level: int, name: str) -> int:
         after = later(begin, level, name, 1)  # where clocks go back over midnight, the new day goes on
         return after if after <= instant else begin
     shift = local(instant, name).utcoffset() // _MS  # type: ignore[operator]
-    return (instant + shift) // WIDTHS[level] * WIDTHS[level] - shift
+    found = (instant + shift) // WIDTHS[level] * WIDTHS[level] - shift
+    if (local(found, name).utcoffset() // _MS - shift) % WIDTHS[level] == 0:  # type: ignore[operator]
+        return found
+    low = found  # the clocks have changed since by half an hour or so: then the rest of the hour is a bucket of its own
+    while instant - low > 1:
+        middle = (low + instant) // 2
+        low, instant = (
+            (low, middle) if local(middle, name).utcoffset() == local(instant, name).utcoffset() else (middle, instant)
+        )
+    return instant
+
+
+def end(begin: int, level: int, name: str, units: int = 1) -> int:
+    """End of the bucket that starts at `begin`, or of `units` buckets from there on."""
+    found = later(begin, level, name, units)
+    return start(found, level, name) if level < DAY else found
 
 
 def later(begin: int, level: int, name: str, units: int) -> int:
@@ -157,4 +172,4 @@ def _pattern(text: object) -> tuple[int, int]:
         "00",
     ][given:]
     begin, name = stamp(f"{y}-{mo}-{d} {h}:{mi}:{s}" + (f" {match[7]}" if match[7] else ""))
-    return begin, later(begin, 6 - given, name, 1)
+    return begin, end(begin, 6 - given, name)
