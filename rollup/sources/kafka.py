@@ -23,7 +23,7 @@ import pyarrow as pa
 import structlog
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import ConfigError, SourceError
+from rollup.core.errors import ConfigError, SourceError, TimeError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
@@ -33,7 +33,7 @@ from rollup.sources.content.presence import HAS, check_names, expected, great, j
 from rollup.sources.content.records import check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.topics.beside import Beside
-from rollup.sources.topics.ranges import END, RANGES, Range, dealt, planned
+from rollup.sources.topics.ranges import END, RANGES, Range, begun_at, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, values_of
 from rollup.sources.topics.values import Unread, Values, texts
 from rollup.sources.topics.ways import READ, TASKS, way
@@ -65,7 +65,7 @@ _PATIENCE = 3.0
 class Kafka:
     """A topic. Its options:
 
-    * `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest)
+    * `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest, see `begun_at`)
     * `max_events_per_batch`, `columns` (rename), `optional` (attributes that may be missing)
     * `message`, see `rollup.sources.topics.beside`
     * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
@@ -87,6 +87,17 @@ class Kafka:
         return values_of(self.stream.name, self.options)
 
     @cached_property
+    def _start(self) -> dict[str, str]:
+        """Spark's options for where the topic is begun. Raises ConfigError."""
+        try:
+            return begun_at(str(self.options.get("starting_offsets", "earliest")))
+        except TimeError:
+            raise ConfigError(
+                f"[sources.{self.stream.name}] starting_offsets is {self.options['starting_offsets']!r}",
+                hint='"earliest", "latest", a time with its offset as "2018-01-05T12:00:00Z", or Spark\'s JSON of offsets',
+            ) from None
+
+    @cached_property
     def beside(self) -> Beside:
         """What events take of messages beside their values. Raises ConfigError."""
         return Beside.of(self.stream, self.options)
@@ -98,7 +109,7 @@ class Kafka:
                 f'[sources.{self.stream.name}] {READ} is "{TASKS}": {self.way.reason}',
                 hint=f"without `{READ}` Spark reads the messages, as that option says",
             )
-        assert self.values is not None and self.beside is not None
+        assert self.values is not None and self.beside is not None and self._start
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
@@ -136,9 +147,7 @@ class Kafka:
             "a topic is read", stream=self.stream.name, topic=self.options["topic"], how=self.way.described
         )
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.options["topic"]).option(
-            "startingOffsets", self.options.get("starting_offsets", "earliest")
-        )
+        reader = reader.option("subscribe", self.options["topic"]).options(**self._start)
         if "max_events_per_batch" in self.options:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():

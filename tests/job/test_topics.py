@@ -16,6 +16,7 @@ import signal
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -302,6 +303,30 @@ def test_another_topic_is_told_from_one_that_was_made_anew_and_an_old_broker_tel
     Broker.id = Uuid(1, 3)
     with pytest.raises(StoreError, match="topic a was made anew"):
         identity.refuse_another(tmp_path, "a", {})
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_topic_is_begun_at_a_time(tmp_path: Path, spark: SparkSession, kafka: KafkaBroker) -> None:
+    topic = kafka.new_topic(partitions=2)
+    old, new = NOW - 86_400_000, NOW
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=0, timestamp=old)
+    kafka.produce(topic, [json.dumps(GOOD)] * 3, partition=0, timestamp=new)
+    kafka.produce(topic, [json.dumps(GOOD)] * 10, partition=1, timestamp=old)
+    since = datetime.fromtimestamp((NOW - 1000) / 1000, UTC).isoformat()
+    job = Job(tmp_path, options(kafka, topic, starting_offsets=since), top='trigger = "0 seconds"')
+    job.run(spark)
+    assert answers(job.conf, "events", per="years") == [(3,)]
+    kafka.produce(topic, [json.dumps(GOOD)] * 2, partition=1, timestamp=old)
+    job.run(spark)
+    assert answers(job.conf, "events", per="years") == [(5,)], "what comes later is read, whatever its time"
+
+
+@pytest.mark.parametrize("start", ["erliest", "2018-01-05 12:00:00", "yesterday", "1515153600000"])
+def test_a_start_that_is_none_is_refused_before_anything_begins(start: str) -> None:
+    source = Kafka(STREAM, {"kind": "kafka", "servers": "a:1", "topic": "t", "starting_offsets": start})
+    with pytest.raises(ConfigError, match=rf"starting_offsets is '{start}'.*a time with its offset"):
+        source.check()
 
 
 @pytest.mark.spark

@@ -119,11 +119,15 @@ class KafkaBroker:
         own = {"bootstrap.servers": self.bootstrap, "enable.idempotence": True}
         return Producer(own | {k.replace("_", "."): v for k, v in settings.items()})
 
-    def produce(self, topic: str, values: Iterable[str | bytes], *, partition: int | None = None) -> None:
-        """Send the values, in order, and wait until the broker has acknowledged all."""
+    def produce(
+        self, topic: str, values: Iterable[str | bytes], *, partition: int | None = None, timestamp: int | None = None
+    ) -> None:
+        """Send the values, in order, stamped now or with a time (ms), and wait until the broker has acknowledged all."""
         producer = self.producer()
         failed: list[str] = []
-        where = {} if partition is None else {"partition": partition}
+        where = {
+            name: value for name, value in (("partition", partition), ("timestamp", timestamp)) if value is not None
+        }
         for value in values:
             producer.produce(topic, value, on_delivery=lambda e, _: failed.append(str(e)) if e else None, **where)
             producer.poll(0)

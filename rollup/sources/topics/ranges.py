@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from rollup.core.errors import StoreError
+from rollup.core.calendar import names_zone, parse_timestamp
+from rollup.core.errors import StoreError, TimeError
 from rollup.sources.file_log import logged, unsaid
 
 PARTITION, START, END = "kafka_partition", "kafka_start", "kafka_end"
@@ -25,6 +26,22 @@ class Range(NamedTuple):
     partition: int
     start: int
     end: int
+
+
+def begun_at(start: str) -> dict[str, str]:
+    """Spark's options for where a topic is begun: "earliest", "latest", JSON of offsets, or a time with its offset.
+
+    Partitions without a message since that time begin with their next one. Raises TimeError for anything else.
+
+    >>> begun_at("2018-01-05T12:00:00Z")["startingTimestamp"], begun_at("latest")
+    ('1515153600000', {'startingOffsets': 'latest'})
+    """
+    if start.lower() in ("earliest", "latest") or start.lstrip().startswith("{"):
+        return {"startingOffsets": start}
+    instant, _ = parse_timestamp(start)
+    if not names_zone(start):
+        raise TimeError(f"{start!r} names no zone", hint="e.g. 2018-01-05T12:00:00Z")
+    return {"startingTimestamp": str(instant), "startingOffsetsByTimestampStrategy": "latest"}
 
 
 def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
