@@ -81,6 +81,8 @@ class Admitted:
     now: int | None = None
     moves: pa.Table | None = None
     """Of events merged into another root bucket: AGG_TIMESTAMP of their own, MOVED_TO, AGG_EVENTS."""
+    behind: int | None = None
+    """By how many milliseconds, at most, a late event's bucket began before the clock when the event came."""
 
 
 def admit(
@@ -291,11 +293,11 @@ def _decide(judge: Judge, partials: list[pa.Table], refold: Refold, keyed: Colum
     rows, wide = _filled(rows), [_wide(judge.aggregation, table) for table in _filled(late)]
     if not wide:
         return Admitted(rows, judge.after, _ledger_schema(judge.aggregation).empty_table(), now=judge.now)
-    moved, ledger, moves = _sentence(judge, pa.concat_tables(wide))
+    moved, ledger, moves, behind = _sentence(judge, pa.concat_tables(wide))
     counts: dict[str, int] = {}
     for kind, events in zip(ledger[KIND].to_pylist(), ledger[EVENTS].to_pylist(), strict=True):
         counts[kind] = counts.get(kind, 0) + events
-    return Admitted(rows, judge.after, ledger, moved, counts, judge.now, moves)
+    return Admitted(rows, judge.after, ledger, moved, counts, judge.now, moves, behind)
 
 
 def _groups(judge: Judge, partials: list[pa.Table], goods: list[npt.NDArray[np.bool_]]) -> pa.Table:
@@ -358,18 +360,26 @@ def _in_buckets(table: pa.Table, keys: pa.Table) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _sentence(judge: Judge, late: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """The rows of late groups in the buckets they go to, their ledger, and which were moved where."""
+def _sentence(judge: Judge, late: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table, int | None]:
+    """The rows of late groups in the buckets they go to, their ledger, which were moved where, and how late they were."""
     aggregation = judge.aggregation
     starts, zones = _longs(late[TIMESTAMP]), late[ZONE]
-    verdicts, buckets = judge.verdicts(starts, zones, closing(aggregation, starts, zones), _longs(late[STEP]))
+    steps = _longs(late[STEP])
+    verdicts, buckets = judge.verdicts(starts, zones, closing(aggregation, starts, zones), steps)
+    seen = (verdicts > 0) & (steps >= 0)
+    by = judge.steps.clocks[steps[seen]] - starts[seen]
     kinds = pa.array(KINDS).take(pa.array(verdicts))
     placed = late.set_column(0, TIMESTAMP, pa.array(buckets))
     kept = placed.filter(pc.invert(pc.is_in(kinds, value_set=pa.array(["dropped", "resent"]))))
     counted = late.select([TIMESTAMP, ZONE, *(key.name for key in aggregation.keys)])
     ledger = counted.append_column(KIND, kinds).append_column(EVENTS, late[EVENTS])
     moves = late.select([TIMESTAMP, EVENTS]).append_column(MOVED_TO, pa.array(buckets)).filter(pc.equal(kinds, "moved"))
-    return _rows(aggregation, kept), ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation)), moves
+    return (
+        _rows(aggregation, kept),
+        ledger.filter(pc.not_equal(kinds, "")).cast(_ledger_schema(aggregation)),
+        moves,
+        int(by.max(initial=0)) or None,
+    )
 
 
 def _rows(aggregation: Aggregation, table: pa.Table) -> pa.Table:

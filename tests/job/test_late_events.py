@@ -63,6 +63,14 @@ def test_a_batch_with_more_than_one_late_event_in_a_hundred_is_warned_about_and_
     assert '[late] policy = "correct"' in warning and 'lateness = "60 minutes"` in [sources.S]' in warning
 
 
+@pytest.mark.parametrize("policy", ["merge", "drop"])
+def test_how_late_an_event_is_is_known_when_it_comes_and_not_at_the_end_of_its_batch(policy: str) -> None:
+    told, host = LateEvents({"S": "csv"}), Told.of(app(policy))
+    day = [("k", 1, START + HOUR * hour) for hour in range(24)]
+    (warning,) = told.observe(host.batch(0, [*day[:2], ("k", 1, START + HOUR - 600_000), *day[2:]]))
+    assert "by up to 10 minutes" in warning and 'lateness = "10 minutes"` in [sources.S]' in warning
+
+
 @pytest.mark.parametrize(
     ("policy", "says"),
     [("merge", "merged into later buckets"), ("drop", "dropped and count nowhere"), ("correct", None)],

@@ -10,11 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from rollup.core.untyped import pc
-from rollup.hosts.pipeline import Advance, Pipeline
+from rollup.hosts.pipeline import Advance
 from rollup.hosts.reporting.future_times import ahead
 from rollup.hosts.reporting.report import BatchReport
-from rollup.plan.aggregation import TIMESTAMP
 
 SHARE = 0.01
 """Of a batch, moved or dropped: more is worth a warning."""
@@ -133,7 +131,7 @@ class LateEvents:
             counted = told(advance.counts, report.events)
             return f"warning: {name}: of batch {report.number}, {counted}: the clock stands at {jumped}. {CURE}."
         reason = _REASONS.get(self._kinds.get(report.stream, ""), "the source probably sends late")
-        behind = _behind(report.pipelines[name], advance)
+        behind = advance.admitted.behind
         far = "" if behind is None else f", by up to {length(behind)}"
         wait = (
             ""
@@ -141,11 +139,3 @@ class LateEvents:
             else f'; `lateness = "{length(behind)}"` in [sources.{report.stream}] would wait for them'
         )
         return f"warning: {name}: of batch {report.number}, {told(advance.counts, report.events)}{far}: {reason}. {CURE}{wait}."
-
-
-def _behind(pipeline: Pipeline, advance: Advance) -> int | None:
-    """How long before the newest open bucket the oldest late event's own bucket began, ms."""
-    clock, ledger = pipeline.state.clocks[pipeline.aggregation.root], advance.admitted.ledger
-    if clock is None or not ledger.num_rows:
-        return None
-    return max(0, clock - int(pc.min(ledger[TIMESTAMP]).as_py()))
