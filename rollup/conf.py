@@ -35,6 +35,9 @@ An example:
     path = "planes.csv"
     types.year = "int"                 # where what the first records show is not right
 
+    [questions]                        # those that the console offers by their names
+    "flights a day" = "from FlightAgg within '2013' per 'days' select AGG_TIME, merge(flights) as n group by AGG_TIME"
+
     [serve]                            # the endpoint for BI tools, see docs/bi.md
     port = 5433
     users.ann.password_env = "ANN_PASSWORD"
@@ -118,6 +121,7 @@ _TOP: Known = {
         ),
         elsewhere,
     ),
+    "questions": texts,
 }
 _LATE: Known = {"policy": one_of("merge", "drop", "correct"), "ahead": text}
 _SHARE = re.compile(r"\s*(\d{1,2}(?:\.\d+)?|100)\s*%\s*")
@@ -166,6 +170,8 @@ class Conf:
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
     cascade: Options = field(default_factory=dict[str, Any])
     serve: Options = field(default_factory=dict[str, Any])
+    questions: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Questions that people ask again, by their names."""
     statement_shards: int | None = None
     """Into how many shards the statements of a Spark job are divided where their keys allow it; None: not at all."""
     on_error: str = "set aside"
@@ -242,6 +248,7 @@ def load(path: Path | str) -> Conf:
         spark=dict(_settings(path, raw.get("spark", {}))),
         cascade=table(f"{path}: [cascade]", raw.get("cascade", {})),
         serve=table(f"{path}: [serve]", raw.get("serve", {})),
+        questions=raw.get("questions", {}),
     )
     variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
     if any(is_object(str(each.get("path", ""))) for each in (conf.store, *conf.sinks.values())):

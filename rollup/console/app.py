@@ -35,6 +35,7 @@ from rollup.core.objects import ObjectPath
 from rollup.hosts.reporting.dead_records import reasons, shown
 from rollup.hosts.reporting.late_events import age
 from rollup.lifecycle.completeness import remarks
+from rollup.plan.aggregation import TIMESTAMP
 from rollup.retrieval.merging import keys_shown
 from rollup.stores.dead_letters import DeadLetters
 
@@ -78,6 +79,7 @@ class Console:
             "/ask": self._ask,
             "/dead": self._dead,
             "/export/{name}": self._export,
+            "/answer": self._download,
             "/api/series/{name}": self._series,
             "/api/query": self._query,
             "/api/aggregations": self._names,
@@ -194,13 +196,12 @@ class Console:
         return JSONResponse((await self._drawn(request)).plain())
 
     async def _export(self, request: Request) -> Response:
-        chart = await self._drawn(request)
-        table, form = chart.table(), request.query_params.get("format", "csv")
-        if form not in ("csv", "parquet"):
-            raise QueryError(f"there is no export as {form!r}", hint="csv or parquet")
-        data = _csv(table) if form == "csv" else _parquet(table)
-        kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
-        return Response(data, media_type=kind, headers={"Content-Disposition": f'attachment; filename="answer.{form}"'})
+        return _file((await self._drawn(request)).table(), request)
+
+    async def _download(self, request: Request) -> Response:
+        """The rows of an answer as a file, with the times that its page shows."""
+        answer, _, _ = await self._answer(request)
+        return _file(_in_zone(answer, self.asker.zone), request)
 
     async def _aggregation(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -251,18 +252,15 @@ class Console:
                 answer, said, taken = await self._answer(request)
             except RollupError as found:
                 problem = found
-        aggregations, asker = self.asker.program.aggregations, self.asker
-        known = {name: [output.name for output in each.outputs] for name, each in aggregations.items()}
-        known |= {
-            name: list(each.attributes)
-            for name, each in (asker.kept.tables.items() if asker.program.statements else ())
-        }
-        page = self._page(
+        if answer is not None:
+            answer = _in_zone(answer, self.asker.zone)
+        known = _known(self.asker)
+        return self._page(
             "ask.html", request, 400 if problem else 200, text=text, answer=answer, said=said, taken=taken, problem=problem,
-            known=known, pointer=_pointer(text, problem), most=_SHOWN_ROWS,
+            known=known, names_known=_script(known), pointer=_pointer(text, problem), most=_SHOWN_ROWS,
+            questions=self.asker.conf.questions,
             explained=answer is not None and {"reads", "files_skipped"} <= set(answer.schema.names),
         )  # fmt: skip
-        return page
 
     async def _query(self, request: Request) -> Response:
         answer, said, taken = await self._answer(request)
@@ -326,6 +324,39 @@ def _commits(asker: Asker) -> dict[str, int]:
         except RollupError:
             found[name] = 0
     return found
+
+
+def _known(asker: Asker) -> dict[str, dict[str, list[str]]]:
+    """What may be asked, with the columns and levels of each."""
+    found = {
+        name: {
+            "columns": list(dict.fromkeys([*keys_shown(each), *(output.name for output in each.outputs)])),
+            "levels": [level.plural for level in each.levels],
+        }
+        for name, each in asker.program.aggregations.items()
+    }
+    kept = asker.kept.tables.items() if asker.program.statements else ()
+    return found | {name: {"columns": list(each.attributes), "levels": []} for name, each in kept}
+
+
+def _in_zone(table: pa.Table, zone: str) -> pa.Table:
+    """An answer whose instants are times of a zone, as on the command line."""
+    for place, field in enumerate(table.schema):
+        instant = pa.types.is_timestamp(field.type) and field.type.tz
+        if instant or (field.name == TIMESTAMP and pa.types.is_int64(field.type)):
+            unit = field.type.unit if instant else "ms"
+            table = table.set_column(place, field.name, table.column(place).cast(pa.timestamp(unit, tz=zone)))
+    return table
+
+
+def _file(table: pa.Table, request: Request) -> Response:
+    """A table in the format that an address names. Raises QueryError for another."""
+    form = request.query_params.get("format", "csv")
+    if form not in ("csv", "parquet"):
+        raise QueryError(f"there is no export as {form!r}", hint="csv or parquet")
+    data = _csv(table) if form == "csv" else _parquet(table)
+    kind = "text/csv; charset=utf-8" if form == "csv" else "application/vnd.apache.parquet"
+    return Response(data, media_type=kind, headers={"Content-Disposition": f'attachment; filename="answer.{form}"'})
 
 
 def _script(data: Any) -> str:

@@ -80,6 +80,20 @@ def test_a_drag_zooms_to_a_finer_level_and_the_way_back_leads_out(page: Page) ->
     expect(page.locator("#level")).to_contain_text("minutes")
 
 
+def test_values_between_gaps_are_seen(page: Page) -> None:
+    page.goto(JANUARY)
+    page.wait_for_selector("#chart canvas")
+    assert shown(page)["level"] == "hours", "three an hour apart each day, and a gap around each"
+    coloured = """() => {
+        const canvas = document.querySelector("#chart canvas");
+        const found = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        let count = 0;
+        for (let i = 0; i < found.length; i += 4) count += found[i] < 40 && found[i + 2] > 120 && found[i + 3] > 200;
+        return count;
+    }"""
+    assert page.evaluate(coloured) > 84
+
+
 def test_the_link_of_a_view_shows_it_to_a_colleague(page: Page) -> None:
     page.goto(JANUARY + "&split=symbol")
     drag(page, 0.2, 0.4)
@@ -139,13 +153,52 @@ def test_a_question_is_asked_with_keys_and_a_refusal_is_read_out(page: Page) -> 
     page.fill("#q", "from TradeA")
     page.keyboard.press("Tab")
     assert page.input_value("#q") == "from TradeAgg"
-    page.keyboard.type(" within '2018-01' per 'months' select trades, nosuch")
+    page.keyboard.type(" within '2018-01' per ")
+    page.keyboard.press("Control+Space")
+    levels = page.locator("#choices [role=option]")
+    assert levels.all_inner_texts() == [
+        f"'{each}s'" for each in ("second", "minute", "hour", "day", "month", "year", "week")
+    ] + ["'auto'"]
+    for _ in range(5):
+        page.keyboard.press("ArrowDown")
+    assert page.get_attribute("#q", "aria-activedescendant") == "choice-4"
+    page.keyboard.press("Enter")
+    page.keyboard.type(" select tra")
+    assert levels.all_inner_texts() == ["trades"]
+    page.keyboard.press("Escape")
+    expect(levels).to_have_count(0)
+    page.keyboard.type("des, nosuch")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("[role=alert]")
     assert "unknown attribute 'nosuch'" in page.inner_text("[role=alert]")
     page.fill("#q", "explain from TradeAgg within '2018-01' per 'months' select trades")
     page.click("form button")
     page.wait_for_selector("text=What is read")
+
+
+def test_a_view_is_kept_in_the_browser_under_its_name_until_it_is_removed(page: Page) -> None:
+    page.goto(JANUARY + "&split=symbol")
+    page.fill("#saved input", "<b>January</b>")
+    page.click("#saved button")
+    page.goto("/ask")
+    page.fill("#q", "select 1 as a")
+    page.fill("#saved input", "one")
+    page.keyboard.press("Enter")
+    page.reload()
+    links = page.locator("#saved a")
+    assert links.all_inner_texts() == ["<b>January</b>", "one"]
+    links.first.click()
+    page.wait_for_selector("#chart canvas")
+    assert page.url.endswith(JANUARY + "&split=symbol")
+    page.click("[aria-label='remove <b>January</b>']")
+    page.click("#saved a")
+    assert page.input_value("#q") == "select 1 as a"
+    page.evaluate(
+        "localStorage.setItem(localStorage.key(0), JSON.stringify({bad: 'javascript:alert(1)', no: '//else.where'}))"
+    )
+    page.reload()
+    expect(page.locator("#saved form")).to_be_visible()
+    expect(links).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

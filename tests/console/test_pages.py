@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from starlette.testclient import TestClient
 
+from rollup.conf import load
 from rollup.console.explorer import View
 from rollup.console.guard import Guard
 from rollup.core.errors import ConfigError
@@ -164,6 +165,34 @@ def test_questions_of_both_languages_are_answered(console: TestClient) -> None:
         found = console.get("/api/query", params={"q": text}).json()
         assert found["rows"] == [{"n": len(events("2018-01"))}]
         assert f">{len(events('2018-01'))}<" in console.get("/ask", params={"q": text}).text
+
+
+def test_times_of_an_answer_are_those_of_the_configurations_zone_on_the_page_and_in_files(tmp_path: Path) -> None:
+    stored(tmp_path)
+    path = tmp_path / "rollup.toml"
+    path.write_text('zone = "Asia/Kolkata"\n' + path.read_text())
+    day = "from TradeAgg within '2018-01-02 09:**:**' per 'hours' in zone 'UTC' select AGG_TIME, AGG_TIMESTAMP, trades limit 1"
+    with client(load(path)) as made:
+        assert made.get("/ask", params={"q": day}).text.count("2018-01-02 14:30:00") == 2
+        assert "times in Asia/Kolkata" in made.get("/ask", params={"q": day}).text
+        header, row = csv.reader(io.StringIO(made.get("/answer", params={"q": day}).text))
+        assert header == ["AGG_TIME", "AGG_TIMESTAMP", "trades"]
+        assert row[:2] == ["2018-01-02T14:30:00+05:30"] * 2
+        assert made.get("/answer", params={"q": day, "format": "exe"}).status_code == 400
+        assert made.get("/api/query", params={"q": day}).json()["rows"][0]["AGG_TIMESTAMP"] == at("2018-01-02T09:00:00")
+
+
+def test_questions_of_the_configuration_are_links(tmp_path: Path) -> None:
+    stored(tmp_path)
+    path = tmp_path / "rollup.toml"
+    asked = "from TradeAgg within '2018-01' per 'months' select sum(trades) as n"
+    path.write_text(path.read_text() + f'[questions]\n"<b>a month</b> & more" = "{asked}"\n')
+    with client(load(path)) as made:
+        page = made.get("/ask").text
+        assert f'<a href="/ask?q={quote(asked, "")}">&lt;b&gt;a month&lt;/b&gt; &amp; more</a>' in page
+    path.write_text(path.read_text() + "b = 5\n")
+    with pytest.raises(ConfigError, match="questions"):
+        load(path)
 
 
 def test_a_refused_question_points_at_its_place(console: TestClient) -> None:

@@ -31,6 +31,12 @@ function columns(data) {
   return {data: [at, ...lines.map(([, values]) => values)], lines: lines.map(([line]) => line)};
 }
 
+/** The places of values between two gaps, which no line shows. */
+function alone(values) {
+  const none = (i) => values[i] === null || values[i] === undefined;
+  return values.flatMap((_, i) => (!none(i) && none(i - 1) && none(i + 1) ? [i] : []));
+}
+
 function draw(data) {
   const {data: values, lines} = columns(data);
   const zone = /^[+-]/.test(data.zone) ? null : data.zone;
@@ -45,7 +51,7 @@ function draw(data) {
       width: grey ? 1 : 1.6,
       dash: line.open ? [3, 5] : line.kind === "before" ? [] : DASHES[Math.floor(number / COLOURS.length) % DASHES.length],
       spanGaps: false,
-      points: {show: values[0].length < 120},
+      points: {show: values[0].length < 120, filter: (u, line, all) => (all ? null : alone(u.data[line]))},
       value: (_, value) => (value === null || value === undefined ? "·" : value.toLocaleString("en", {maximumFractionDigits: 3})),
     };
   });
