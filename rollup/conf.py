@@ -48,6 +48,7 @@ An example:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -268,7 +269,7 @@ def _dimensions(path: Path, raw: Options) -> Mapping[str, Options]:
     for name, given in table(f"{path}: [tables]", raw.get("tables", {})).items():
         where = f"{path}: [tables.{name}]"
         refuse_unknown(where, table(where, given), _TABLE)
-        tables[name] = {**given, **({"path": str(path.parent / given["path"])} if "path" in given else {})}
+        tables[name] = {**given, **({"path": os.path.normpath(path.parent / given["path"])} if "path" in given else {})}
     return tables
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WIDEST = 100_000
+"""Columns of a terminal that no answer fills."""
 
 
 class Format(StrEnum):
@@ -145,9 +147,24 @@ def _table(answer: pa.Table, columns: list[list[Any]], zone: str | None) -> None
     for column, field in zip(table.columns, answer.schema, strict=True):
         kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_timestamp)
         column.justify = "right" if any(is_one(field.type) for is_one in kinds) else "left"
-    for row in zip(*columns, strict=True):
-        table.add_row(*(cell(name, value) for name, value in zip(answer.schema.names, row, strict=True)))
-    console().print(table)
+    rows = [
+        [cell(name, value) for name, value in zip(answer.schema.names, row, strict=True)]
+        for row in zip(*columns, strict=True)
+    ]
+    for row in rows:
+        table.add_row(*row)
+    out = console()
+    wide = out.measure(table, options=out.options.update(width=_WIDEST)).maximum
+    if wide <= out.width or not out.is_terminal:
+        console(max(wide, out.width)).print(table)
+    else:  # a record is a block of lines, as its columns beside each other would be cut to a few letters
+        margin = max(map(len, answer.schema.names))
+        for number, row in enumerate(rows, 1):
+            out.print(
+                f"── row {number} ──",
+                *(f"{n:{margin}}  {v}" for n, v in zip(answer.schema.names, row, strict=True)),
+                sep="\n",
+            )
     print(f"{answer.num_rows} row{'' if answer.num_rows == 1 else 's'}{f', times in {zone}' if timed else ''}")
 
 

@@ -41,3 +41,26 @@ def test_nothing_prints_on_another_console() -> None:
     package = Path(rollup.__file__).parent
     made = [path.relative_to(package) for path in package.rglob("*.py") if "rich.console" in path.read_text()]
     assert [str(path) for path in made] == ["cli/console.py"]
+
+
+WIDE = pa.table({f"a_long_name_of_column_{n}": [f"value {n} of row {row}" for row in range(2)] for n in range(8)})
+
+
+def test_an_answer_for_a_pipe_is_as_wide_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    show(WIDE, Format.TABLE, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "value 0 of row 1" in line and "value 7 of row 1" in line]
+
+
+def test_an_answer_that_a_terminal_is_too_narrow_for_has_a_line_a_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    show(WIDE, Format.TABLE, None)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "── row 1 ──" and lines[9] == "── row 2 ──" and lines[-1] == "2 rows"
+    assert lines[1:9] == [f"a_long_name_of_column_{n}  value {n} of row 0" for n in range(8)]
