@@ -215,7 +215,7 @@ class _Draft:
                 yield f"-- {_shown(each.name)} has a decimal comma."
                 dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
                 shown.append(f"convert({dots}, 'double') as {name}")
-            elif each in (*self.keys, *self.measures, self.counted):
+            elif each.name == self.time.column or each in (*self.keys, *self.measures, self.counted):
                 shown.append(name)
         yield self.form.derived(self.name, self.source, shown)
         yield ""
