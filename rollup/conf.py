@@ -56,7 +56,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rollup.core.calendar import GMT, normal_zone
-from rollup.core.errors import ConfigError, TimeError
+from rollup.core.errors import ConfigError, RollupError, TimeError
 from rollup.core.objects import ObjectPath, at, is_object
 from rollup.core.options import (
     Known,
@@ -183,8 +183,14 @@ class Conf:
     """Files of statements beside the app, each in the language that its ending names."""
 
     def program(self) -> Program:
-        """The app, compiled. Raises SyntaxProblem or PlanError."""
-        return self.declaration().program()
+        """The app, compiled. Raises SyntaxProblem or PlanError, with the file."""
+        declared = self.declaration()
+        try:
+            return declared.program()
+        except RollupError as problem:
+            if not any(problem.message.startswith(f"{file.name}: ") for file in self.statements):
+                problem.of(str(self.app))  # what a file of statements says names that already
+            raise
 
     def zone_of(self, program: Program) -> str:
         """The zone in which the times of answers are shown: the declared one, else that which cuts all aggregations."""

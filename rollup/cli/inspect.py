@@ -42,7 +42,7 @@ def plan(
 
         ServeOptions.of(found, passwords=False)
     for said in program.notices:
-        print(f"rollup: warning: {said}", file=sys.stderr)
+        print(f"rollup: warning: {found.app}, {said}", file=sys.stderr)
     out = console()
     for name in program.inputs:
         out.print(f"stream {name} from {_origin(found.sources[name])}", soft_wrap=True)

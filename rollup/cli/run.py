@@ -55,7 +55,7 @@ def run(
     reporter = Reporter(
         metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host, dead=dead, json_logs=json_logs
     )
-    reporter.warn(f"warning: {said}" for said in program.notices)
+    reporter.warn(f"warning: {found.app}, {said}" for said in program.notices)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
     with ended_in_time(patience), coming(found, once) as spark:  # while Java starts, Python loads the rest
         import pandas  # noqa: F401  # pyspark loads it for every frame of a batch

@@ -15,7 +15,8 @@ _SYSTEM = re.compile(r'^Error: Os \{.*message: "(.*)" \}$', re.MULTILINE)
 class RollupError(Exception):
     """Base of all errors that are the user's to read; everything else is a bug of ours.
 
-    `line` and `column` count from 1 and point into the text that was refused; `hint` says what is allowed.
+    `line` and `column` count from 1 and point into the text that was refused, and `file` is where that stands, if it is one;
+    `hint` says what is allowed.
 
     >>> str(RollupError("unknown duration 'weeks'", line=3, column=7, hint="use sec, min, hour, day, month, year"))
     "line 3, column 7: unknown duration 'weeks' (use sec, min, hour, day, month, year)"
@@ -25,6 +26,7 @@ class RollupError(Exception):
         self, message: str, *, line: int | None = None, column: int | None = None, hint: str | None = None
     ) -> None:
         self.message = _plain(message)
+        self.file: str | None = None
         self.line = line
         self.column = column
         self.hint = hint
@@ -32,6 +34,7 @@ class RollupError(Exception):
 
     def __str__(self) -> str:
         where = f"line {self.line}, column {self.column}: " if self.line is not None else ""
+        where = f"{self.file}, {where}" if self.file and where else where
         allowed = f" ({self.hint})" if self.hint else ""
         return f"{where}{self.message}{allowed}"
 
@@ -40,6 +43,12 @@ class RollupError(Exception):
         if self.line is None:
             self.line, self.column = line, column
             self.args = (str(self),)
+        return self
+
+    def of(self, file: str) -> RollupError:
+        """The same error with the file that its position is in."""
+        self.file = file
+        self.args = (str(self),)
         return self
 
 

@@ -259,7 +259,7 @@ WRONG: dict[str, tuple[Callable[[str], str], str]] = {
     "unknown key": (lambda conf: 'triger = "1 second"\n' + conf, "unknown key `triger` (did you mean `trigger`?)"),
     "no TOML": (lambda conf: conf + "[[[", "is not TOML"),
     "no app": (lambda conf: conf.replace("app.siddhi", "gone.siddhi"), "cannot read the app"),
-    "bad app": (lambda conf: conf.replace("app.siddhi", "bad.siddhi"), "line 1, column "),
+    "bad app": (lambda conf: conf.replace("app.siddhi", "bad.siddhi"), "bad.siddhi, line 1, column "),
     "bad trigger": (lambda conf: 'trigger = "often"\n' + conf, "trigger is 'often' (a length of time"),
     "no store": (
         lambda conf: conf.replace('"delta"', '"detla"'),

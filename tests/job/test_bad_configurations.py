@@ -168,4 +168,4 @@ def test_an_annotation_without_effect_is_named(tmp_path: Path, command: str) -> 
     path = write(tmp_path, CONF)
     (tmp_path / "app.siddhi").write_text(APP.replace("define agg", "@Index('symbol') define agg"))
     found = CliRunner().invoke(cli, [command, str(path), *COMMANDS[command]])
-    assert "rollup: warning: line 2, column 1: @Index of TradeAgg has no effect" in found.output
+    assert "app.siddhi, line 2, column 1: @Index of TradeAgg has no effect" in found.output
