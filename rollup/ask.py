@@ -55,6 +55,8 @@ class Asker:
         """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
         if not is_question(text):
             return self._sql.query(text, parameters)
+        if wrong := _of_join(text):
+            raise wrong
         name = asked_name(text)
         if name in self.tables:
             return self._of_table(text, name)
@@ -128,6 +130,13 @@ def is_question(text: str) -> bool:
     (True, False)
     """
     return _SIDDHI.match(text) is not None
+
+
+def _of_join(text: str) -> RollupError | None:
+    from rollup.ask_mistakes import of_join
+
+    found = of_join(text)
+    return None if found is None else QueryError(found[1], hint=found[2]).at(*position(text, found[0]))
 
 
 def asked_name(text: str) -> str:

@@ -13,6 +13,9 @@ _COLUMN = re.compile(r'Referenced column "([^"]+)" not found')
 _SYNTAX = re.compile(r'syntax error at or near "\'?(\w+)\'?"|(SELECT clause without selection list)')
 _EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
 _PER = re.compile(r"\bwithin\b.*\bper\b", re.IGNORECASE | re.DOTALL)
+_JOIN = re.compile(
+    r"\s*from\s+[\w`.]+(?:\s+as\s+\w+)?\s+(?:(?:left|right|full|inner|outer)\s+)*(?P<join>join)\b", re.IGNORECASE
+)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _FIRST = ("select", "with", "explain", "values", "from")
 _CHANGING = ("insert", "update", "delete", "merge", "upsert")
@@ -63,6 +66,19 @@ def without_quotes(name: str, kept: Collection[str]) -> tuple[str, str] | None:
         if name == each.lower() != each:
             return f"there is no {name}: a name with capitals stands in double quotes", f'SELECT … FROM "{each}"'
     return None
+
+
+def of_join(text: str) -> tuple[int, str, str] | None:
+    """Place, message and hint for a SiddhiQL question that joins, as only those of an app's statements do.
+
+    >>> of_join("from A as a join t on a.k == t.k within '2018' per 'days'")[1]
+    'a question in SiddhiQL is about one aggregation or table, and joins none'
+    """
+    found = _JOIN.match(text)
+    if found is None:
+        return None
+    said = "a question in SiddhiQL is about one aggregation or table, and joins none"
+    return found.start("join"), said, "in SQL: SELECT … FROM A WITHIN '2018' PER 'days' a JOIN t ON a.k = t.k"
 
 
 def of_levels(text: str, name: str) -> tuple[str, str] | None:

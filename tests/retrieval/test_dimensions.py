@@ -192,6 +192,17 @@ def test_a_table_of_a_store_that_is_a_database(tmp_path: Path) -> None:
         rollup.open(tmp_path / "rollup.toml").query("from planes select symbol")
 
 
+def test_a_join_in_siddhiql_is_refused_with_the_way(tmp_path: Path) -> None:
+    _csv(tmp_path)
+    ask = asked(tmp_path, 'path = "planes.csv"')
+    for text in (
+        "from planes as p left outer join TradeAgg as t on p.symbol == t.symbol within '2018' per 'days' select p.name",
+        "from TradeAgg join planes on TradeAgg.symbol == planes.symbol within '2018' per 'days' select name",
+    ):
+        with pytest.raises(QueryError, match=r"line 1, column .*joins none .in SQL: SELECT"):
+            ask.query(text)
+
+
 def test_plan_names_it_and_its_columns(tmp_path: Path) -> None:
     _csv(tmp_path)
     conf = configuration(tmp_path)
