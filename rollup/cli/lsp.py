@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollup.core.errors import ConfigError
+from rollup.core.packages import needed_by
 
 
 def lsp() -> None:
@@ -10,10 +10,6 @@ def lsp() -> None:
 
     It reads standard input and writes standard output. Editors start it; see editors/vscode.
     """
-    try:
+    with needed_by("the language server", "lsp"):
         from rollup.cli.language_server import serve
-    except ImportError as problem:
-        raise ConfigError(
-            f"the language server needs the package {problem.name}", hint="pip install 'rollup[lsp]'"
-        ) from None
     serve()

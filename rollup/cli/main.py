@@ -18,6 +18,7 @@ from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interru
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
+from rollup.core.packages import missing
 
 # Help is plain text: rich takes longer to load than everything else that help needs together.
 cli = typer.Typer(name="rollup", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -81,6 +82,11 @@ def app() -> None:
         cli(prog_name="rollup")
     except RollupError as problem:
         print(f"rollup: {problem}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except ModuleNotFoundError as problem:
+        if (error := missing(f"`rollup {' '.join(sys.argv[1:2])}`", problem)) is None:
+            raise
+        print(f"rollup: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         say_interrupted()

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from rollup.core.calendar import GMT, to_local, zone
 from rollup.core.errors import QueryError
+from rollup.core.packages import needed_by
 
 TIMESTAMP = "AGG_TIMESTAMP"
 Series = dict[str, tuple[list[datetime], list[float]]]
@@ -116,10 +117,8 @@ def _terminal(lines: Series, target: str, title: str, zone_name: str) -> None:
 
 
 def _file(lines: Series, target: str, title: str, zone_name: str) -> None:
-    try:
+    with needed_by("a picture", "plot"):
         import matplotlib
-    except ImportError:
-        raise QueryError("a picture needs the package matplotlib", hint="pip install 'rollup[plot]'") from None
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

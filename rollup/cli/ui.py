@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rollup.conf import Conf, load
-from rollup.core.errors import ConfigError
+from rollup.core.packages import needed_by
 
 if TYPE_CHECKING:
     from rollup.console.listening import Listening
@@ -27,8 +27,6 @@ def ui(
 
 def listening(conf: Conf, host: str, port: int) -> Listening:
     """The console behind a port. Raises ConfigError, also where its packages are missing."""
-    try:
+    with needed_by("the console", "ui"):
         from rollup.console.listening import Listening
-    except ImportError as problem:
-        raise ConfigError(f"the console needs the package {problem.name}", hint="pip install 'rollup[ui]'") from None
     return Listening(conf, host, port)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from rollup.core.entries import loaded
 from rollup.core.errors import ConfigError
 from rollup.core.objects import is_object
+from rollup.core.packages import needed_by
 
 Check = Callable[[Any], str | None]
 """Says what a value should be when it is not that, None when it is."""
@@ -28,8 +29,9 @@ class Provider:
     needed: tuple[str, ...] = ()
 
     def made(self, *arguments: Any) -> Any:
-        """One of this kind."""
-        return loaded(self.entry)(*arguments)
+        """One of this kind. Raises ConfigError where a package is missing that only some kinds need."""
+        with needed_by("what the configuration names"):
+            return loaded(self.entry)(*arguments)
 
 
 _Provider = TypeVar("_Provider", bound=Provider)

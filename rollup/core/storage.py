@@ -14,6 +14,7 @@ from typing import Any
 from rollup.core.copies import LIMIT
 from rollup.core.errors import ConfigError
 from rollup.core.options import Known, refuse_unknown, text, whole
+from rollup.core.packages import needed_by
 
 _PLAIN = {"endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION", "profile": "AWS_PROFILE"}
 _SECRET = {
@@ -46,8 +47,9 @@ def checked(where: str, given: Mapping[str, Any]) -> dict[str, str]:
 
 def use(variables: Mapping[str, str]) -> None:
     """Let this process, and those that it starts, reach object stores. Raises ConfigError without the library."""
-    if find_spec("obstore") is None:
-        raise ConfigError("the library of object stores is not installed", hint="`pip install 'rollup[objects]'`")
+    with needed_by("an object store"):
+        if find_spec("obstore") is None:
+            raise ModuleNotFoundError(name="obstore")
     os.environ.update(variables)
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         os.environ["AWS_ALLOW_HTTP"] = "true"

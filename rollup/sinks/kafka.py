@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rollup.core.errors import ConfigError, StoreError
 from rollup.core.json_line import json_line
+from rollup.core.packages import needed_by
 from rollup.sinks.base import Held
 
 _MOST, _LARGEST = "message.max.bytes", 1_000_000
@@ -43,12 +44,8 @@ class KafkaSink:
     tells = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
-        try:
+        with needed_by("a kafka sink"):
             from confluent_kafka import KafkaException, Producer
-        except ImportError:
-            raise ConfigError(
-                "a kafka sink needs the package confluent-kafka", hint="pip install confluent-kafka"
-            ) from None
         self.topic: str = options["topic"]
         self.servers: str = options["servers"]
         self._timeout = float(options.get("timeout", 60))

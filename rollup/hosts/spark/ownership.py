@@ -28,7 +28,6 @@ from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
 from rollup.sources.file_log import Listed, listed, move
 from rollup.sources.registry import source
-from rollup.stores.sql.options import StoreOptions
 
 _OWNER = "rollup.json"
 
@@ -91,9 +90,16 @@ def _identity(conf: Conf, program: Program) -> Owner:
     """Where streams come from and tables go now."""
     streams = {name: {key: conf.sources[name].get(key) for key in ("kind", "path", "topic")} for name in program.inputs}
     store = {key: conf.store.get(key) for key in ("kind", "path")}
-    url = conf.store.get("url")
-    # A password may change, and has no place in a folder that more people read.
-    return Owner(streams, store | {"url": None if url is None else StoreOptions.of(url).shown})
+    return Owner(streams, store | {"url": _without_password(conf.store.get("url"))})
+
+
+def _without_password(url: str | None) -> str | None:
+    """A password may change, and has no place in a folder that more people read."""
+    if url is None:
+        return None
+    from rollup.stores.sql.options import StoreOptions
+
+    return StoreOptions.of(url).shown
 
 
 def _compare(conf: Conf, was: Owner, now: Owner) -> None:

@@ -15,8 +15,9 @@ from confluent_kafka.schema_registry.common.schema_registry_client import Schema
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from rollup.core.errors import ConfigError, SourceError
+from rollup.core.packages import needed_by
 from rollup.core.untyped import pc
-from rollup.sources.topics.schemas import AVRO, PROTOBUF, lacks, schema_of
+from rollup.sources.topics.schemas import AVRO, PROTOBUF, schema_of
 from rollup.sources.topics.values import Group, Schema, Unread, read_by, unread, without_value
 
 PREFIX = struct.Struct(">bI")
@@ -76,9 +77,8 @@ class Registered:
     def _schema(self, number: int) -> Schema | str | None:
         """See `read_by`. Raises SourceError where the registry does not answer: that may pass."""
         try:
-            return _schema(self._settings, number)
-        except ModuleNotFoundError as problem:
-            raise lacks(self._stream, "registry", problem) from None
+            with needed_by(f"[sources.{self._stream}] `registry`", "avro"):
+                return _schema(self._settings, number)
         except SchemaRegistryError as problem:
             if problem.http_status_code == _NOT_THERE:
                 return f"its schema {number} is not in {self._url}"

@@ -29,15 +29,6 @@ def schema_of(kind: str, text: str, referred: Mapping[str, str] | None = None, r
     return avro.Schema(text, list((referred or {}).values()))
 
 
-def lacks(stream: str, option: str, problem: ModuleNotFoundError) -> ConfigError:
-    """What to say where the library of a kind is not there."""
-    name = problem.name or ""
-    extra = "protobuf" if name.partition(".")[0] in ("google", "grpc_tools") else "avro"
-    return ConfigError(
-        f"[sources.{stream}] `{option}` needs the package {name}", hint=f"`pip install 'rollup[{extra}]'`"
-    )
-
-
 @lru_cache(maxsize=64)
 def _of_file(path: Path, changed: int) -> Schema:
     return schema_of(_BY_ENDING.get(path.suffix, AVRO), path.read_text(), registered=False)

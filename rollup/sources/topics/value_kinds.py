@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollup.core.errors import ConfigError
-from rollup.sources.topics.schemas import Alone, lacks
+from rollup.core.packages import needed_by
+from rollup.sources.topics.schemas import Alone
 from rollup.sources.topics.values import Json, Values
 
 REGISTRY, SETTINGS, SCHEMA_FILE = "registry", "registry_settings", "schema_file"
@@ -26,10 +27,8 @@ def values_of(stream: str, options: Mapping[str, Any]) -> Values:
         )
     if not given:
         return Json()
-    try:
+    with needed_by(f"[sources.{stream}] `{given[0]}`", "avro"):
         if SCHEMA_FILE in options:
             return Alone(stream, str(options[SCHEMA_FILE]))
         from rollup.sources.topics import registry
-    except ModuleNotFoundError as problem:
-        raise lacks(stream, given[0], problem) from None
     return registry.Registered(stream, str(options[REGISTRY]), options.get(SETTINGS, {}))

