@@ -37,6 +37,7 @@ _ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".tsv", ".psv"), "json": (
 _PACKED = (".gz", ".bz2", ".zst", ".lz4")
 _NULLS = ("NA", "N/A", "NULL", "null", "None", "\\N", "-", "nan", "NaN", "#N/A")
 _COMMA = re.compile(r"-?\d{1,3}(?:\.\d{3})+(?:,\d+)?|-?\d+,\d+|-?\d+")
+_WHOLE = re.compile(r"[+-]?\d+")
 _LEADING_ZERO = re.compile(r"0\d+")
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|_ts$|_at$|^at$|when|epoch|^day$|zeit|datum|fecha|heure", re.IGNORECASE)
 _MONEY = re.compile(
@@ -360,7 +361,8 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
         column.remarks.append("numbers with a decimal comma")
     elif kind is Type.DOUBLE and (exact := _exact(name, [value for value in values if value is not None])):
         column.type = exact
-        column.remarks.append("exact; write double for a number that is measured")
+        said = "exact; write double for a number that is measured"
+        column.remarks.append("more digits than a number has" if exact is Type.STRING else said)
     elif any(isinstance(value, Decimal) for value in there):
         column.remarks.append("decimals of too many digits to be added up exactly, read as double")
     if null is not None:
@@ -387,7 +389,13 @@ def _type(there: Values, null: str | None = None) -> tuple[Type, bool]:
 
 
 def _exact(name: str, there: Values) -> Type | None:
-    """The decimal for numbers that are decimals already, or look like money: by their name, or two digits behind each point."""
+    """The decimal for numbers that are decimals already, or look like money: by their name, or two digits behind each point.
+
+    Whole numbers here are too large for a long: a decimal too, or, of more digits than that has, names of things.
+    """
+    if all(isinstance(value, int | str) and _WHOLE.fullmatch(str(value).strip()) for value in there):
+        digits = max(len(str(value).strip().lstrip("+-")) for value in there)
+        return next((Type.decimal(most, 0) for most in (28, 38) if digits + _ROOM <= most), Type.STRING)
     written = [value if isinstance(value, Decimal) else Decimal(str(value).strip().replace("_", "")) for value in there]
     if not all(number.is_finite() for number in written):
         return None

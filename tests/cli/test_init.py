@@ -173,6 +173,10 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         ("cost", ["0.123456", "1.5"], "double"),
         ("price", ["12.5", "NaN"], "double"),
         ("price", [1, 2], "long"),
+        ("x", ["99999999999999999999", "5"], "decimal(28, 0)"),
+        ("x", [2**64 - 1, -1], "decimal(28, 0)"),
+        ("x", ["9" * 34, "1"], "decimal(38, 0)"),
+        ("x", ["9" * 40, "1"], "string"),
     ],
 )
 def test_money_is_a_decimal(tmp_path: Path, name: str, values: list[Any], kind: str) -> None:
