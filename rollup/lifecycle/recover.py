@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 from rollup.checkpoint.records import RecordFolder
 from rollup.conf import Conf
@@ -14,7 +12,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError, SystemFault
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.spark.query_log import beyond, query_of
+from rollup.hosts.spark.going_back import GoingBack
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.lease.places import held, lease_of
 from rollup.lifecycle.remake import mend, remake
@@ -46,14 +44,12 @@ class Recovered:
     lines: tuple[str, ...]
 
 
-def look(records: RecordFolder) -> Found:
+def look(commits: GoingBack) -> Found:
     """Read every record and the open rows that it names. Raises SystemFault where the system refuses one now."""
     whole, damaged = list[int](), dict[int, str]()
-    for number in records.numbers():
+    for number in commits.records.numbers():
         try:
-            record = records.read(number)
-            for name in record.open.values():
-                records.read_rows(name)
+            commits.whole(number)
             whole.append(number)
         except SystemFault:
             raise  # what cannot be read now is not damaged
@@ -81,22 +77,22 @@ def recover(
             return _database(conf, aggregation, store, to_commit, rebuild, named)
         records = RecordFolder(folder(conf, aggregation.name))
         records.retired()
-        found = look(records)
+        commits = GoingBack(aggregation.name, filed.root, records, conf.checkpoint)
+        found = look(commits)
         if to_commit is not None:
-            return _go_back(conf, aggregation, records, found, to_commit)
+            return _go_back(conf, commits, found, to_commit)
         broken = damage(filed.root, aggregation.name, records.read(found.whole[-1])) if found.healthy else {}
         if broken:
             return _remade(conf, aggregation, filed, found.whole[-1], broken, rebuild)
         if found.healthy and not (rebuild and named):
             return Recovered(aggregation.name, _whole(aggregation, found.whole[-1], rebuild))
         if found.whole and not rebuild:
-            newest = max(found.damaged)
+            newest, back = max(found.damaged), next(commits.possible(), None)
+            cure = f"`rollup recover CONF --to-commit {back}` loses nothing while Spark's checkpoint is there; "
             raise StoreError(
                 f"commit {newest} of {aggregation.name} is damaged: {found.damaged[newest]}; "
-                f"commit {found.whole[-1]} is whole",
-                hint=f"`rollup recover CONF --to-commit {found.whole[-1]}` loses nothing "
-                "while Spark's checkpoint is there; "
-                "--rebuild uses the tables alone",
+                + ("there is none to go back to" if back is None else f"commit {back} is whole"),
+                hint=f"{'' if back is None else cure}--rebuild uses the tables alone",
             )
         return _rebuild(conf, aggregation, records, found)
 
@@ -171,41 +167,16 @@ def _mended(conf: Conf, aggregation: Aggregation, store: Store, problem: StoreEr
     return Recovered(aggregation.name, tuple(lines))
 
 
-def _go_back(conf: Conf, aggregation: Aggregation, records: RecordFolder, found: Found, number: int) -> Recovered:
+def _go_back(conf: Conf, commits: GoingBack, found: Found, number: int) -> Recovered:
     if number not in found.whole:
-        raise StoreError(
-            f"there is no whole commit {number}", hint=f"whole are {', '.join(map(str, found.whole)) or 'none'}"
-        )
-    marks = records.read(number).source
-    if not marks and any(records.read(later).source for later in found.whole if later > number):
-        raise StoreError(
-            f"commit {number} of {aggregation.name} is from before its first batch, and does not say where streams go on",
-            hint="choose a later one; to compute all anew remove its tables and the checkpoint",
-        )
-    lines = [_going_on(conf.checkpoint / stream, mark) for stream, mark in marks.items()]
-    gone = [n for n in records.numbers() if n > number]
-    _aside(records, gone)
-    Book.of(conf, aggregation.name).note("recover", to_commit=number, removed=gone)
-    return Recovered(
-        aggregation.name, (f"commit {number} is the newest now; {len(gone)} later ones were put aside", *lines)
-    )
-
-
-def _going_on(checkpoint: Path, mark: Mapping[str, Any]) -> str:
-    """What the next start does about the batches after that of a commit. Raises StoreError when it cannot."""
-    query, batch = query_of(checkpoint), int(mark["batch"])
-    if query is None:
-        return (
-            f"{checkpoint.name}: there is no checkpoint, so the stream is read from its start; "
-            "events already in the tables are late or counted again: use --rebuild with --aggregation"
-        )
-    if query != mark["query"]:
-        raise StoreError(
-            f"{checkpoint} is of another query than the commit",
-            hint="--rebuild with --aggregation uses the tables alone",
-        )
-    beyond(checkpoint, batch)
-    return f"{checkpoint.name}: goes on after batch {batch}"
+        possible = ", ".join(map(str, commits.possible())) or "none"
+        raise StoreError(f"there is no whole commit {number}", hint=f"those to go back to: {possible}")
+    lines = commits.check(number)
+    gone = [n for n in commits.records.numbers() if n > number]
+    _aside(commits.records, gone)
+    Book.of(conf, commits.name).note("recover", to_commit=number, removed=gone)
+    said = f"commit {number} is the newest now; {len(gone)} later ones were put aside"
+    return Recovered(commits.name, (said, *lines))
 
 
 def _aside(records: RecordFolder, numbers: list[int]) -> None:

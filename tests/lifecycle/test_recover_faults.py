@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -86,6 +87,39 @@ def test_going_back_further_than_the_checkpoint_knows_is_refused_and_touches_not
     (place.root / "checkpoint" / "Trades" / "offsets" / "1").unlink()
     code, output = rollup("recover", place.conf.path, "--to-commit", 2)
     assert code == 2 and "no longer knows batch 1" in output and record(place, 4).exists()
+
+
+@pytest.mark.parametrize("lost", ["plan", "rows", "first", "table"])
+def test_a_commit_that_is_named_is_not_refused(place: Place, rollup: Cli, lost: str) -> None:
+    """Of the last commits one is damaged, another cannot be gone back to: the streams' log, its rows, or a table lack it."""
+    events = begun(place)
+    record(place, 4).write_text('{"number": 4, "versions"')
+    if lost == "plan":
+        (place.root / "checkpoint" / "Trades" / "offsets" / "2").unlink()
+    elif lost == "rows":
+        (record(place, 3).parent / json.loads(record(place, 3).read_text())["open"]["SECONDS"]).unlink()
+    elif lost == "first":
+        for number in (1, 2, 3):
+            record(place, number).unlink(missing_ok=True)
+    else:
+        table = place.root / "tables" / "TradeAgg_SECONDS"
+        pinned = (json.loads(record(place, number).read_text())["versions"]["SECONDS"] for number in (3, 2))
+        newest, before = (set(DeltaTable(table, version=version).file_uris()) for version in pinned)
+        assert newest - before
+        for file in newest - before:
+            Path(file).unlink()
+    code, output = rollup("recover", place.conf.path)
+    assert code == 2 and "commit 4 of TradeAgg is damaged" in output
+    named = re.search(r"--to-commit (\d+)", output)
+    code, tried = rollup("recover", place.conf.path, "--to-commit", 99)
+    assert code == 2 and f"those to go back to: {named[1] if named else 'none'}" in tried
+    if named is None:
+        assert "--rebuild uses the tables alone" in output
+        return
+    assert int(named[1]) < 3
+    assert rollup("recover", place.conf.path, "--to-commit", named[1])[0] == 0
+    finish(place, events, 400)
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
 
 
 @EVERY_STORE

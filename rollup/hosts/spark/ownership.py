@@ -20,6 +20,7 @@ from rollup.core.errors import ConfigError
 from rollup.core.objects import replace_durably
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
+from rollup.hosts.spark.going_back import GoingBack
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.query_log import entries, query_of
 from rollup.hosts.spark.rewind import Marked
@@ -276,15 +277,16 @@ def refuse_without_closings(
                 raise ConfigError(
                     f"the statements end with batch {ours['batch']} of {stream}, and {name}, whose closed rows they read, "
                     f"with batch {mark['batch']}: those rows would not come again",
-                    hint=_going_back_too(pipelines[name], stream, ours),
+                    hint=_going_back_too(conf, pipelines[name], stream, ours),
                 )
 
 
-def _going_back_too(pipeline: Pipeline, stream: str, ours: Mapping[str, Any]) -> str:
+def _going_back_too(conf: Conf, pipeline: Pipeline, stream: str, ours: Mapping[str, Any]) -> str:
     """What takes an aggregation back to where statements are."""
     name, filed = pipeline.aggregation.name, pipeline.store.filed
-    for number in reversed([] if filed is None else filed.records.numbers()):
-        mark = filed.records.read(number).source.get(stream) if filed is not None else None
+    commits = None if filed is None else GoingBack(name, filed.root, filed.records, conf.checkpoint)
+    for number in () if commits is None else commits.possible():
+        mark = commits.records.read(number).source.get(stream) if commits is not None else None
         if mark is not None and mark["query"] == ours["query"] and mark["batch"] <= ours["batch"]:
             return f"`rollup recover CONF --aggregation {name} --to-commit {number}` takes it back too, and nothing is lost"
     return f"bring the statements back, or {name} to a backup of that time"
