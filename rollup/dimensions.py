@@ -193,18 +193,18 @@ def _records(where: str, path: Path, types: Mapping[str, Type], given: Mapping[s
                     hint=f"[tables.{stream.name}] types says of which type a column is, null which text stands for no value",
                 )
             tables.append(engine.run(f"SELECT {columns} FROM {part.view} ORDER BY __arrival").cast(schema))
-        return _bounded(stream.name, pa.concat_tables(tables) if tables else schema.empty_table())
+        _check_size(stream.name, sum(table.num_rows for table in tables))
+        return pa.concat_tables(tables) if tables else schema.empty_table()
 
     return Content(str(path), lambda: _made(where, path), lambda: seen()[3], rows)
 
 
-def _bounded(name: str, rows: pa.Table) -> pa.Table:
-    if rows.num_rows > _MOST:
+def _check_size(name: str, rows: int) -> None:
+    if rows > _MOST:
         raise SourceError(
-            f"[tables.{name}] has {rows.num_rows} rows, and {_MOST} are held in memory at most",
+            f"[tables.{name}] has {rows} rows, and {_MOST} are held in memory at most",
             hint="join a table of that size where it is, in Spark or the database",
         )
-    return rows
 
 
 def _made(where: str, path: Path) -> tuple[int, str]:
@@ -263,7 +263,7 @@ def _columnar(where: str, path: Path, types: Mapping[str, Type], zone: str, open
     def rows(stream: StreamDef, engine: ColumnEngine) -> pa.Table:
         try:
             dataset = opened()
-            _bounded(stream.name, pa.table({"n": pa.nulls(min(dataset.count_rows(), _MOST + 1))}))
+            _check_size(stream.name, dataset.count_rows())
             return _typed(dataset.to_table(columns=list(stream.attributes)), stream, zone)
         except (DeltaError, pa.ArrowException, OSError) as problem:
             raise SourceError(f"[tables.{stream.name}]: {path}: {str(problem).splitlines()[0]}") from None
@@ -328,11 +328,27 @@ def _in_database(where: str, conf: Conf, table: str, types: Mapping[str, Type]) 
             raise ConfigError(f"{where}: the table {table} of {options.shown} cannot be read: {said}") from None
         finally:
             engine.dispose()
-        return pa.table([pa.array([row[at] for row in rows]) for at in range(len(names))], names=names)
+        return pa.table([_column([row[at] for row in rows]) for at in range(len(names))], names=names)
+
+    def rows(stream: StreamDef, engine: ColumnEngine) -> pa.Table:
+        found = read(_MOST + 1)
+        _check_size(stream.name, found.num_rows)
+        try:
+            return _typed(found, stream, conf.zone)
+        except pa.ArrowException as problem:
+            raise SourceError(f"[tables.{stream.name}]: {table} of {options.shown}: {problem}") from None
 
     return Content(
         f"{table} of {options.shown}",
         lambda: (at := int(time.time() // _PATIENCE), str(at)),
         lambda: _said(where, types, {f.name: type_of(f.type) or Type.STRING for f in read(10_000).schema}),
-        lambda stream, engine: _bounded(stream.name, _typed(read(_MOST + 1), stream, conf.zone)),
+        rows,
     )
+
+
+def _column(values: list[Any]) -> pa.Array:
+    """Values of one column; as texts where Arrow has no type for them."""
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values])

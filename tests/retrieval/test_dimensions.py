@@ -176,16 +176,16 @@ def test_a_table_of_a_store_that_is_a_database(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/rollup.db"
     engine = sa.create_engine(url)
     with engine.begin() as connection:
-        connection.execute(sa.text("create table aircraft (symbol text, seats integer)"))
-        connection.execute(sa.text("insert into aircraft values ('A', 150), ('B', null)"))
+        connection.execute(sa.text("create table aircraft (symbol text, seats integer, odd)"))
+        connection.execute(sa.text("insert into aircraft values ('A', 150, 1), ('B', null, 'x')"))
     (tmp_path / "app.siddhi").write_text("define stream Trades (symbol string);")
     (tmp_path / "rollup.toml").write_text(
         f'app = "app.siddhi"\ncheckpoint = "c"\n[store]\nkind = "sql"\nurl = "{url}"\n[tables.planes]\ntable = "aircraft"\n'
     )
     ask = rollup.open(tmp_path / "rollup.toml")
-    assert ask.query("from planes select symbol, seats").to_pylist() == [
-        {"symbol": "A", "seats": 150},
-        {"symbol": "B", "seats": None},
+    assert ask.query("from planes select symbol, seats, odd").to_pylist() == [
+        {"symbol": "A", "seats": 150, "odd": "1"},
+        {"symbol": "B", "seats": None, "odd": "x"},
     ]
     (tmp_path / "rollup.toml").write_text((tmp_path / "rollup.toml").read_text().replace("aircraft", "aircrafts"))
     with pytest.raises(ConfigError, match=r"the table aircrafts of sqlite"):
