@@ -264,6 +264,15 @@ def test_every_mounted_path_exists_and_every_dependency_is_a_service() -> None:
         assert set(each.get("depends_on", [])) <= set(services)
 
 
+def test_what_runs_before_a_commit_comes_from_here() -> None:
+    found = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    assert {each["repo"] for each in found["repos"]} == {"local"}
+    hooks = {each["id"]: each for part in found["repos"] for each in part["hooks"]}
+    assert {each["language"] for each in hooks.values()} == {"system", "pygrep"}
+    subject = re.compile(hooks["subject"]["entry"])
+    assert subject.search("x" * 73 + "\n") and not subject.search("x" * 72 + "\n\n" + "y" * 90)
+
+
 def test_every_published_port_is_on_loopback() -> None:
     ports = [port for each in COMPOSE["services"].values() for port in each.get("ports", [])]
     assert ports
