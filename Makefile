@@ -12,7 +12,7 @@ NAME ?= cascade
 # Tests and benchmarks start hundreds of Pythons: each would compile every module anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test unit demo bench bench-smoke soak crash lint format docs site clean
+.PHONY: help setup test unit coverage demo bench bench-smoke soak crash lint format docs site clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS=$$'\t' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
@@ -45,6 +45,9 @@ test: setup lint ## set everything up, then lint, types and all tests
 
 unit: setup ## the quick tests, for while you work: no JVM, server or browser, a few variants of each
 	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile
+
+coverage: setup ## branch coverage of the package by `make unit`, with the lines and branches that it misses
+	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 lint: setup ## ruff, pyright, and the directions of imports
 	$(PY) -m ruff check .
