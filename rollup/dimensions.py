@@ -59,7 +59,6 @@ class Dimension:
 
     def __init__(self, name: str, content: Content) -> None:
         self.name, self._content = name, content
-        self._engine = ColumnEngine()
         self._lock = threading.Lock()
         self._moments = dict[int, tuple[str, pa.Table]]()
         self._number = 0
@@ -68,6 +67,10 @@ class Dimension:
     def names(self) -> list[str]:
         """Its own name."""
         return [self.name]
+
+    @cached_property
+    def _engine(self) -> ColumnEngine:
+        return ColumnEngine()
 
     @cached_property
     def _stream(self) -> StreamDef:

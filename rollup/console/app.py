@@ -335,8 +335,15 @@ def _known(asker: Asker) -> dict[str, dict[str, list[str]]]:
         }
         for name, each in asker.program.aggregations.items()
     }
-    kept = asker.kept.tables.items() if asker.program.statements else ()
-    return found | {name: {"columns": list(each.attributes), "levels": []} for name, each in kept}
+    return found | {name: {"columns": _columns(asker, name), "levels": []} for name in asker.tables}
+
+
+def _columns(asker: Asker, table: str) -> list[str]:
+    """Those of a table beside aggregations; none of one that cannot be read, which a question to it says."""
+    try:
+        return list(asker.tables[table].attributes)
+    except RollupError:
+        return []
 
 
 def _in_zone(table: pa.Table, zone: str) -> pa.Table:

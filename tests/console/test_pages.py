@@ -195,6 +195,21 @@ def test_questions_of_the_configuration_are_links(tmp_path: Path) -> None:
         load(path)
 
 
+def test_tables_of_the_configuration_are_named_and_join(tmp_path: Path) -> None:
+    conf = stored(tmp_path)
+    (tmp_path / "shops.csv").write_text("symbol,town\nA,Rome\n")
+    conf.path.write_text(
+        conf.path.read_text() + '[tables.shops]\npath = "shops.csv"\n[tables.gone]\npath = "none.csv"\n'
+    )
+    with client(load(conf.path)) as console:
+        page = console.get(
+            "/ask", params={"q": "select town from shops join TradeAgg within '2018' per 'years' using (symbol)"}
+        )
+        assert "Rome" in page.text
+        known = console.get("/api/aggregations").text + page.text
+        assert "shops" in known and "town" in known
+
+
 def test_a_refused_question_points_at_its_place(console: TestClient) -> None:
     page = console.get("/ask", params={"q": "from TradeAgg within '2018-01'\nper 'days' select nosuch"})
     assert page.status_code == 400
