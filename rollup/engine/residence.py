@@ -360,6 +360,8 @@ def _against_state(component: Component, deployed: Deployed) -> tuple[str, str] 
         windows = [each.window for each in (*plan.inputs, *plan.own_inputs) if isinstance(each, StreamInput)]
         if any(each is not None and not isinstance(each, _WINDOWS) for each in windows):
             return "window", "the state of a window"
+        if sum(isinstance(each, StreamInput) for each in plan.inputs) > 1:
+            return "join", "the state of two windows"
         return None
     if deployed.store is None or deployed.context is not None:
         return None

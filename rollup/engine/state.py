@@ -12,7 +12,7 @@ as one of an inherited schema, which has the event's number and other values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, ItemsView, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -60,7 +60,7 @@ class State:
             return {**held, **(own or {})}
 
         lives = any(isinstance(each, Live) for each in states.values())
-        return Live(states, scalars, tables) if lives else State(tables(), scalars)
+        return Live(states, scalars, tables, own) if lives else State(tables(), scalars)
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
@@ -74,30 +74,63 @@ class State:
             for (name, scalars), mine in zip(self.scalars[_HELD].items(), tables, strict=True)
         }
 
+    @property
+    def fixed(self) -> State:
+        """The same."""
+        return self
+
     def instead(self, states: Mapping[str, State]) -> State:
         """The same with others held."""
         return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
 
 
 class Live(State):
-    """A state that has no tables yet: they are made when somebody asks for them. `of`: what goes on, or the states that it
-    holds."""
+    """A state whose tables are made when somebody asks for them, but for its `own`. `of`: what goes on, or the states held."""
 
     of: Any
-    _made: Callable[[], Mapping[str, pa.Table]]
 
-    def __init__(self, of: Any, scalars: Mapping[str, Any], made: Callable[[], Mapping[str, pa.Table]]) -> None:
-        for name, value in (("of", of), ("scalars", scalars), ("_made", made)):
+    def __init__(
+        self,
+        of: Any,
+        scalars: Mapping[str, Any],
+        made: Callable[[], Mapping[str, pa.Table]],
+        own: Mapping[str, pa.Table] | None = None,
+    ) -> None:
+        for name, value in (("of", of), ("scalars", scalars), ("tables", _Tables(made, own or {}))):
             object.__setattr__(self, name, value)
-
-    @property
-    def tables(self) -> Mapping[str, pa.Table]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The tables, as they are now."""
-        return self._made()
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
         return dict(self.of)
+
+    @property
+    def fixed(self) -> State:
+        """The same as it is now, whatever goes on."""
+        return State({**self.tables}, self.scalars)
+
+
+class _Tables(Mapping[str, pa.Table]):
+    """The tables of a live state."""
+
+    def __init__(self, made: Callable[[], Mapping[str, pa.Table]], own: Mapping[str, pa.Table]) -> None:
+        self._made, self._own = made, own
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self._own[name] if name in self._own else self._made()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def items(self) -> ItemsView[str, pa.Table]:
+        """All of them, made once."""
+        return self._made().items()
+
+    def keys(self) -> KeysView[str]:
+        """Their names."""
+        return self._made().keys()
 
 
 @contextmanager

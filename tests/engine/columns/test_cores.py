@@ -50,7 +50,7 @@ from tests.engine.columns.statements.windows import FILTERS, WINDOWS
 from tests.profiles import examples
 from tests.rereading import reread
 
-SUB_QUERIES = [text for text in COVERED if "(select" in text]
+AS_PROGRAMS = [text for text in COVERED if "(select" in text or (" as b " in text and "pattern" not in text)]
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -65,11 +65,11 @@ def test_a_core_delivers_what_the_row_executor_delivers(text: str, found: Any, b
     assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
-@pytest.mark.parametrize("text", SUB_QUERIES, ids=range(len(SUB_QUERIES)))
+@pytest.mark.parametrize("text", AS_PROGRAMS, ids=range(len(AS_PROGRAMS)))
 @examples(8)
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
-@pytest.mark.few(12)
-def test_the_program_of_a_sub_query_answers_as_machine_code_what_it_answers_interpreted(
+@pytest.mark.few(16)
+def test_a_core_that_is_a_program_delivers_the_same_as_machine_code(
     text: str, found: Any, batches: Any, keep: bool, rest: int
 ):
     events = timed(found)

@@ -129,7 +129,7 @@ UNSUPPORTED = {
     "select * from S#length(3) order by price": "output",
     "select * from S#length(3) output every 2 events": "rate",
     "insert rstream into T select rstream * from S#length(3)": "removed",
-    "select a.price as p from S#length(3) as a, S#length(2) as b where a.symbol = b.symbol": "join",
+    "select a.price as p from S#length(3) as a, S#length(2) as b, S#length(2) as c where a.symbol = b.symbol": "join",
     "select * from pattern [a=S -> b=S]": "input",
     "select * from S where price in (select price from S#length(2))": "lookup",
     "select * from S#time_batch(3 sec)": "window",

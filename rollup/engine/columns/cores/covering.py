@@ -203,12 +203,12 @@ def _doubles(kinds: list[DataType]) -> bool:
     return Kind.DOUBLE in numbers and numbers <= {Kind.DOUBLE, Kind.FLOAT, Kind.INT, Kind.LONG}
 
 
-def equated(one: Expr, other: Expr, doubles: bool = True) -> bool:
-    """Whether a hash can tell that two expressions, each over its own event, are equal; `doubles`: also of such."""
+def equated(one: Expr, other: Expr) -> bool:
+    """Whether a hash can tell that two expressions, each over its own event, are equal."""
     if any(against(each) or wide(each) for each in (one, other)):
         return False
     kinds, whole_numbers = (one.type.kind, other.type.kind), (Kind.INT, Kind.LONG)
-    known = kinds[0] in KEYS or (doubles and kinds[0] is Kind.DOUBLE)
+    known = kinds[0] in (*KEYS, Kind.DOUBLE)
     return known and (kinds[0] is kinds[1] or all(kind in whole_numbers for kind in kinds))
 
 

@@ -31,6 +31,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Filter, Select, StreamInput
 from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.joining import WHOLE
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped, Unique
@@ -99,8 +100,12 @@ class FoldedJoin(Queued):
 
     def start(self, now: int) -> State:
         """Two empty windows."""
-        windows = self.join.start(now)
-        return State({**super().start(now).tables, **windows.tables}, windows.scalars)
+        return self._holding(self.join.start(now), super().start(now).tables)
+
+    @staticmethod
+    def _holding(windows: State, tables: Mapping[str, pa.Table]) -> State:
+        """The state of the whole, from that of the windows."""
+        return State.holding({"join": windows}, {"now": windows.scalars["now"]}, tables)
 
     def taken(self, state: State, batch: Batch) -> Taken:
         """Every event."""
@@ -109,16 +114,17 @@ class FoldedJoin(Queued):
 
     def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
         """The rows before they are projected."""
-        assert isinstance(taken, Whole) and taken.batch is not None
-        return self._of_pairs(state, taken, *self.join.step(state, taken.batch))
+        return self._of_pairs(state, taken, False)
 
     def released(self, state: State, taken: Taken) -> tuple[State, Made]:
         """What is due leaves, late, and no event comes."""
-        assert isinstance(taken, Whole) and taken.batch is not None
-        return self._of_pairs(state, taken, *self.join.late(state, taken.batch))
+        return self._of_pairs(state, taken, True)
 
-    def _of_pairs(self, state: State, taken: Taken, windows: State, found: Found) -> tuple[State, Made]:
-        found, held = self._chosen(found), self._held(state)
+    def _of_pairs(self, state: State, taken: Taken, late: bool) -> tuple[State, Made]:
+        assert isinstance(taken, Whole) and taken.batch is not None
+        held = self._held(state)  # before the windows go on
+        windows, found = self.join.step(state.held()["join"], taken.batch, late)
+        found = self._chosen(found)
         fields = (
             [pa.concat_arrays([*map(plain, each)]) for each in zip(held, found.columns, strict=True)] if held else []
         )
@@ -132,12 +138,12 @@ class FoldedJoin(Queued):
             taken, moves.at[change], moves.event[change], [*columns, *made], sign if self.emitted != "new" else None, group,
             codes=codes, moves=Counted(moves.at, moves.event, *moves.counts(0), change),
         )  # fmt: skip
-        tables = {**state.tables, **windows.tables}
+        tables = {name: state.tables[name] for name in ("content", "groups")}
         if len(found.change):
             groups = pa.table([keys, *map(pa.array, (counts, *slots))], schema=self._schemas[1])
             last = np.unique(codes[found.change == found.change[-1]]) if self.apart else None
             tables["groups"] = groups if last is None else groups.take(pa.array(last))
-        return State(tables, windows.scalars), made
+        return self._holding(windows, tables), made
 
     def _held(self, state: State) -> Columns:
         """The fields of the pairs that there are, where aggregates go by them."""
@@ -168,7 +174,7 @@ class FoldedJoin(Queued):
 
     def waiting(self, state: State) -> pa.Table:
         """The pairs that there are, with their groups."""
-        fields, rows = self.join.held(state)
+        fields, rows = self.join.held(state.held()["join"])
         nothing = np.zeros(rows, np.int64)
         shown = self._chosen(Found(nothing, nothing, nothing, nothing, fields))
         known = whole(state.tables["groups"].column("key"))
@@ -221,8 +227,7 @@ def folded_join(plan: Select, reads: Mapping[str, RowType], adds_up: bool) -> Fo
     if reason is not None:
         return reason
     keys, calls, by_group = shape
-    kinds = [list(reads[side.filter.stream].fields.values()) for side in join.sides]
-    type = RowType("pairs", {f"field{at}": kinds[place][index] for (place, index), at in places.items()})
+    type = RowType("pairs", {f"field{at}": kind for at, kind in enumerate(join.kinds)})
     columns = shifted(inner.projection, 0 if by_group else len(places))
     return FoldedJoin(
         input.filter, None, input.window, keys, calls, by_group, columns, len(places), plan.emitted,
@@ -240,12 +245,11 @@ def _against(join: Join, shape: GroupedShape, alone: bool) -> str | None:
     )
     if any(map(looked_up, calls)) or not all(by_value):
         return "an aggregate over a join that goes by its rows"
-    if _lines(calls).held and (alone or not all(_lets_in(side.window) for side in join.sides)):
+    if _lines(calls).held and (alone or not all(_lets_in(side.window) for side in join.inputs)):
         return "an aggregate that goes by more than sums over a join of one input, or of a window that rows do not get into"
     # A row that was alone does not leave when it gets a partner, so that groups are left by rows that they have not.
-    outer = any(
-        whole and not (alone and moves) for whole, moves in zip(join.rules.whole, join.rules.moving, strict=True)
-    )
+    (side,) = join.spec.sides
+    outer = any(side.kind in WHOLE[place] and place != join.spec.only for place in range(2))
     return "aggregates over an outer join" if outer and calls else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -198,30 +198,23 @@ def _compact(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(inner.indices, column.dictionary.take(inner.dictionary))
 
 
-def matching(
-    pairs: Iterable[tuple[pa.Array, pa.Array]], nulls: Collection[int] = (), itself: Collection[int] = ()
-) -> tuple[Ints, Ints, int]:
+def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, int]:
     """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below.
 
     `pairs` has the values of each key, for the rows of one side and for those of the other. Null equals nothing and is
-    -1. In the keys at the places `nulls` it equals null. Both zeros are equal. NaN equals nothing, and in the keys at the
-    places `itself` it equals NaN.
+    -1. Both zeros are equal, and what is no number is one value.
 
     >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
     >>> one, other, below = matching([numbers, texts])
     >>> one.tolist(), other.tolist(), below
     ([2, 3, -1], [3, -1], 4)
-    >>> matching([(pa.array([1, None]), pa.array([None, 2]))], nulls=[0])[:2]
-    (array([0, 2]), array([2, 1]))
     """
     codes, below, rows = np.empty(0, np.int64), 0, 0
     for place, (one, other) in enumerate(pairs):
         if pa.types.is_floating(one.type):
-            one, other = _bits(one, place in itself), _bits(other, place in itself)
+            one, other = _bits(one), _bits(other)
         kind = one.type if one.type == other.type else pa.int64()
         more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
-        if place in nulls:
-            more, values = np.where(more < 0, values, more), values + 1
         if place == 0:
             codes, below, rows = more, values, len(one)
         else:
@@ -231,11 +224,11 @@ def matching(
     return codes[:rows], codes[rows:], below
 
 
-def _bits(doubles: pa.Array, itself: bool) -> pa.Array:
-    """Whole numbers that are equal where doubles are; what is no number has one if it equals `itself`."""
+def _bits(doubles: pa.Array) -> pa.Array:
+    """Whole numbers that are equal where doubles are; what is no number has one, too."""
     missing = doubles.is_null().to_numpy(zero_copy_only=False)
     values = (pc.fill_null(doubles, 0.0) if doubles.null_count else doubles).to_numpy()
-    return pa.array(equal_bits(values), mask=missing if itself else missing | np.isnan(values))
+    return pa.array(equal_bits(values), mask=missing)
 
 
 def equal_bits(doubles: np.ndarray) -> Ints:

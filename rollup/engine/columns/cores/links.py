@@ -229,5 +229,5 @@ class Link:
         held = int(np.count_nonzero(begun < 0)) if same else len(begun)
         before = [each.slice(0, held) for each in fields]
         pairs = ((evaluate(one, before, held), evaluate(other, columns, events)) for one, other in self.keys)
-        codes, wanted, keys = matching(pairs, itself=range(len(self.keys)))
+        codes, wanted, keys = matching(pairs)
         return np.concatenate([codes, wanted[begun[held:]]]), wanted, keys

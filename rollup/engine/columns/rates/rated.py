@@ -144,6 +144,9 @@ class Rated:
         the window does, late, and no event comes.
         """
         before, counts = state.held(), Counts.of(state)
+        if self.lazy:  # what is shown is worked out from the state before, which therefore stays
+            before = {name: each.fixed for name, each in before.items()}
+            state = state.instead(before)
         waiting, latest = state.tables["waiting"], state.tables["latest"]
         after, made, counts, instants = self._made(state, counts, batch, ticks, released)
         if made.interval is not None:

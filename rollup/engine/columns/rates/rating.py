@@ -42,7 +42,7 @@ def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rat
     if core.lines.held:
         return "aggregates that go by more than sums over a join, with an output rate"
     lazy = bool(core.calls) and (mode == "default" or ordered)
-    if lazy and not all(isinstance(each.window, Length | KeepAll | Unique | None) for each in core.join.sides):
+    if lazy and not all(isinstance(each.window, Length | KeepAll | Unique | None) for each in core.join.inputs):
         return "aggregates over a join of windows by time that an output works out"
     found = _rated(plan, core, core.type, ordered)
     if isinstance(found, str):

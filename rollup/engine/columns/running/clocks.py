@@ -68,7 +68,7 @@ def _due(core: Core, state: State) -> int | None:
         case PriorAccess():
             return _leaves(core.window, state.tables["content"])
         case FoldedJoin():
-            return core.join.due(state)
+            return core.join.due(state.held()["join"])
         case Queued(dated=True):
             return state.scalars["due"]
         case Leveled():

@@ -100,7 +100,7 @@ def clocked(core: Core) -> bool:
         case Leveled():
             inner = core.levels[0]
         case Joined():
-            return core.emitted != "new" and any(side.timed for side in core.join.sides)
+            return core.emitted != "new" and core.join.timed
         case Partitioned() | LifecycleStatement():
             inner = core.inner
         case Rated() | Firsts():
@@ -111,7 +111,7 @@ def clocked(core: Core) -> bool:
         return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
     if isinstance(inner, FoldedJoin):
-        timed = any(side.timed for side in inner.join.sides)
+        timed = inner.join.timed
     else:
         timed = _timed(inner)
     batches = isinstance(inner, Moving) and inner.batches

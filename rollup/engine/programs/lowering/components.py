@@ -13,10 +13,11 @@ from rollup.engine.programs.lowering import stores
 from rollup.engine.programs.lowering.expressions import expressions, fields_of, test, type_of_value
 from rollup.engine.programs.lowering.grouping import Emit, selection
 from rollup.engine.programs.lowering.linking import Linker
-from rollup.engine.programs.lowering.lookups import Join, Side, asked
+from rollup.engine.programs.lowering.lookups import JOINED, WAYS, Join, Side, asked, join_streams
 from rollup.engine.programs.lowering.stores import Store
 from rollup.engine.programs.lowering.unsupported import NotLowered, Unsupported
 from rollup.engine.programs.lowering.windows import window
+from rollup.engine.programs.operators.base import FOREVER
 from rollup.engine.rows.actions import Merge, OnSelect, SetVariables, Split
 from rollup.engine.rows.component import Component, Deployed
 from rollup.engine.rows.plans import Filter, Input, Select, StoreInput, StreamInput, Subquery, Target
@@ -93,6 +94,8 @@ class _Lowering:
 
     def __init__(self, component: Component, type_of: TypeOf) -> None:
         self.place = ""
+        self._by = "place"
+        """What rows say of the delivery that they belong to."""
         self._component, self._type_of = component, type_of
         self._linker = Linker(values=component.runner.environment.variables)
         self._streams: dict[str, _Stream] = {}
@@ -118,9 +121,13 @@ class _Lowering:
             return Unsupported(reason.code, reason.detail, self.place)
 
     def of_select(self, plan: Select) -> Program:
-        """One statement. Raises NotLowered."""
+        """One statement, whose rows say which event of the batch brought them, or -1. Raises NotLowered."""
+        self._by = "event"
+        self._linker.state |= {"event": INT, "due": INT}
         self._select("", plan, 1)
-        return self._finished()
+        self._linker.function("note_due", "", [*self._next_due(), "s.due = due"])
+        self._linker.function("jump", "t", ["if t > s.now:", "    s.now = t", *self._firing()])
+        return self._finished({"note_due": [], "jump": ["int"]} | ({} if plan.join is None else {"show": []}))
 
     def program(self) -> Program:
         """All statements, stores first, since statements before them may insert into them. Raises NotLowered."""
@@ -263,8 +270,14 @@ class _Lowering:
         """A join of two inputs: what comes into one finds its partners in the other."""
         spec, sides, name = plan.join, list[Side](), f"join{order}"
         assert spec is not None
-        if len(plan.inputs) != 2 or spec.sides[0].kind != "inner" or spec.alone:
-            raise NotLowered("join", "of three, or an outer one")
+        if len(plan.inputs) != 2 or spec.alone:
+            raise NotLowered("join", "of three")
+        streams = [each for each in plan.inputs if isinstance(each, StreamInput)]
+        if len(streams) == 2:
+            self._join_streams(plan, streams, order, emit)
+            return
+        if spec.sides[0].kind != "inner":
+            raise NotLowered("join", "an outer one with a store")
         for place, source in enumerate(plan.inputs):
             moves = spec.only in (None, place)
             if isinstance(source, StoreInput):
@@ -273,9 +286,8 @@ class _Lowering:
             assert isinstance(source, StreamInput)
             sides.append(Side(self._held(f"window{order}", source, self._fields(plan, place), acted=True), None, moves))
         bare = [isinstance(each, StreamInput) and each.window is None for each in plan.inputs]
-        streams = [isinstance(each, StreamInput) for each in plan.inputs]
         seeks = not all(each.moves for each in sides)
-        if all(streams) or sides[0].store is sides[1].store or any(bare) is not seeks:
+        if sides[0].store is sides[1].store or any(bare) is not seeks:
             raise NotLowered("join", "of inputs that change at once, or of which one brings rows about")
         join = Join(self._linker, plan, name, sides, emit)
         moved = [join.moved(place) if each.moves else None for place, each in enumerate(sides)]
@@ -291,6 +303,31 @@ class _Lowering:
             made = window(self._linker, source.window, f"window{order}", stream.row, ports)
             self._timers.append((0, order, made, heard))
             self._read(source.filter, [f"{made}_insert(keep_{stream.name}(row))", f"{heard}_flush()"], f"select{order}")
+
+    def _join_streams(self, plan: Select, inputs: Sequence[StreamInput], order: int, emit: Emit) -> None:
+        """A join of two streams or windows of them, which one event, or one instant, may change both."""
+        for each in inputs:
+            if type(each.window) not in JOINED:
+                raise NotLowered("window", f"{type(each.window).__name__} in a join")
+        name, windows = f"join{order}", list[str]()
+        stores = [
+            self._held(f"window{order}_{place}", each, self._fields(plan, place), acted=True)
+            for place, each in enumerate(inputs)
+        ]
+        join_streams(self._linker, plan, name, stores, emit)
+        for way, store, source in zip(WAYS, stores, inputs, strict=True):
+            ports = {f"emit_{each}": [f"{name}_{way}_{each}"] for each in ("insert", "remove")}
+            windows.append(window(self._linker, source.window, store.window, store.row, ports))
+            row = f"keep_{self._stream(source.filter.stream).name}(row)"
+            self._read(source.filter, [f"{windows[-1]}_insert({row})"], store.name)
+        for stream in dict.fromkeys(each.filter.stream for each in inputs):
+            self._stream(stream).steps.append(f"{name}_flush()")
+        one, other = windows
+        lines = [f"one = {one}_due()", f"other = {other}_due()", "return one if one < other else other"]
+        self._linker.function(f"{name}_windows_due", "", lines)
+        lines = [line for each in windows for line in (f"if {each}_due() <= s.now:", f"    {each}_on_timer()")]
+        self._linker.function(f"{name}_windows_on_timer", "", lines)
+        self._timers.append((0, order, f"{name}_windows", name))
 
     def _held(self, name: str, source: StreamInput, fields: set[int], acted: bool) -> Store:
         """The window of an input as a store, whose rows have some fields."""
@@ -329,7 +366,7 @@ class _Lowering:
 
         def emit(sign: str, values: Sequence[str]) -> list[str]:
             given = "1" if plan.emitted == "old" else sign
-            lines = [f"s.{output}.append((s.now, s.place, {given}, {', '.join(values)}))"]
+            lines = [f"s.{output}.append((s.now, s.{self._by}, {given}, {', '.join(values)}))"]
             if plan.emitted == "old":
                 return [f"if {sign} < 0:", f"    {lines[0]}"]
             return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
@@ -484,13 +521,14 @@ class _Lowering:
 
     # the whole
 
-    def _finished(self) -> Program:
+    def _finished(self, more: Mapping[str, Sequence[str]] | None = None) -> Program:
         linker = self._linker
         for stream in self._streams.values():
             self._stream_functions(stream)
         linker.function("settle", "", self._settling())
         linker.function("advance", "t", self._advancing())
-        entries = {f"run_{stream.name}": ["int", "int"] for stream in self._streams.values()} | {"advance": ["int"]}
+        entries = {f"run_{stream.name}": ["int", "int"] for stream in self._streams.values()}
+        entries |= {"advance": ["int"], **(more or {})}
         streams = {
             name: (stream.name, tuple(type_of_value(kind).optional for kind in stream.kinds))
             for name, stream in self._streams.items()
@@ -517,7 +555,7 @@ class _Lowering:
             f"t = row[{len(kinds)}]",
             "if t > s.now:",
             "    advance(t)",
-            "s.place += 1",
+            self._counted("i"),
         ]
         lines += [f"on_{name}({made if stream.target else 'row'})", "settle()"]
         lines += [] if stream.target else [f"s.kept_{name} = None"]
@@ -550,23 +588,37 @@ class _Lowering:
         lines += ["    else:", *(f"        {each}" for each in to_streams)]
         return [*lines, *(f"    {each}" for each in tells), "s.stores_order.clear()", "s.streams_order.clear()"]
 
+    def _counted(self, event: str) -> str:
+        """The line before what an event brings, or the clock."""
+        return "s.place += 1" if self._by == "place" else f"s.event = {event}"
+
+    def _clocked(self) -> list[tuple[str, str | None]]:
+        """The operators with a clock, and who is told that a change is over."""
+        return [each[2:] for each in sorted(self._timers, key=lambda each: each[:2])]
+
+    def _next_due(self) -> list[str]:
+        """The next instant at which the clock changes something."""
+        operators = [each for each, _ in self._clocked()]
+        lines = [f"due = {operators[0]}_due()"] if operators else [f"due = {FOREVER}"]
+        for each in operators[1:]:
+            lines += [f"other = {each}_due()", "if other < due:", "    due = other"]
+        return lines
+
+    def _firing(self) -> list[str]:
+        """What is due fires."""
+        lines = list[str]()
+        for operator, told in self._clocked():
+            lines += [f"if {operator}_due() <= s.now:", f"    {self._counted('-1')}", f"    {operator}_on_timer()"]
+            lines += [f"    {told}_flush()"] if told is not None else []
+            lines += ["    settle()"]
+        return lines
+
     def _advancing(self) -> list[str]:
         """The clock walks through every instant that is due."""
-        lines, timers = list[str](), sorted(self._timers, key=lambda each: each[:2])
-        if timers:
-            lines = ["while True:", f"    due = {timers[0][2]}_due()"]
-            for _, _, operator, _ in timers[1:]:
-                lines += [f"    other = {operator}_due()", "    if other < due:", "        due = other"]
-            lines += ["    if due > t:", "        break", "    if due > s.now:", "        s.now = due"]
-            for _, _, operator, told in timers:
-                lines += [
-                    f"    if {operator}_due() <= s.now:",
-                    "        s.place += 1",
-                    f"        {operator}_on_timer()",
-                ]
-                lines += [f"        {told}_flush()"] if told is not None else []
-                lines += ["        settle()"]
-            lines.append("    collect()")
+        lines = list[str]()
+        if self._timers:
+            inner = [*self._next_due(), "if due > t:", "    break", "if due > s.now:", "    s.now = due"]
+            lines = ["while True:", *(f"    {line}" for line in (*inner, *self._firing(), "collect()"))]
         return [*lines, "if t > s.now:", "    s.now = t"]
 
 

@@ -11,11 +11,15 @@ from rollup.engine.expressions import Ask, Expr, inputs_read, walk
 from rollup.engine.programs.lowering.expressions import expressions, refuse_unsteady, test
 from rollup.engine.programs.lowering.grouping import Emit, aggregates, selection
 from rollup.engine.programs.lowering.linking import Asked, Linker
-from rollup.engine.programs.lowering.stores import Asker, Store, found
+from rollup.engine.programs.lowering.stores import Asker, Store, found, index_of
 from rollup.engine.programs.lowering.unsupported import NotLowered
-from rollup.engine.programs.operators import grouping
+from rollup.engine.programs.operators import grouping, joins
 from rollup.engine.rows.plans import Input, Lookup, Select, StoreInput, StreamInput, Subquery
 from rollup.engine.rows.running import follows, stands_alone
+from rollup.engine.rows.selects.joining import WHOLE
+from rollup.engine.rows.windows.counted import KeepAll, Length
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.timed import Time
 
 Stores = Mapping[str, Store]
 
@@ -153,6 +157,81 @@ def found_in(
         passes = test(linker, f"{name}_part", [condition], {0: "found"}, "found")
         keep = [f"if {passes}(found):", *(f"    {line}" for line in keep)]
     return found(linker, store, where, Asker(name, outer, "row" if outer else "", (place,), True, in_order), keep)
+
+
+JOINED = (type(None), KeepAll, Length, Time, Unique, Grouped)
+"""The windows of a join of streams: no row leaves one with the change with which it comes."""
+WAYS = ("left", "right")
+_DOES = (("enter", "insert"), ("leave", "remove"))
+
+
+def join_streams(linker: Linker, plan: Select, name: str, sides: Sequence[Store], emit: Emit) -> None:
+    """The join of two windows as stores. Raises NotLowered."""
+    spec, pair = plan.join, f"Pair_{name}"
+    assert spec is not None
+    (side,) = spec.sides
+    if side.kind != "inner" and plan.where is not None:
+        raise NotLowered("join", "an outer one with a condition behind it")
+    where = [*conjuncts(side.condition), *conjuncts(plan.where)]
+    refuse_unsteady(where)
+    linker.structs[pair] = Struct(pair, {f"r{place}": each.row for place, each in enumerate(sides)})
+    rows = {place: f"row.r{place}" for place in range(2)}
+    entry = selection(linker, plan, f"select{name.removeprefix('join')}", Reference(pair), emit, rows)
+    pairs = ("pair", "one, other", "one, other"), ("left", "one", "one, None"), ("right", "other", "None, other")
+    for what, arguments, made in pairs:
+        lines = [
+            "if sign > 0:",
+            f"    {entry}_insert({pair}({made}))",
+            "else:",
+            f"    s.{name}_unmade.append({pair}({made}))",
+        ]
+        linker.function(f"{name}_emit_{what}", f"{arguments}, sign", lines)
+    if where:
+        test(linker, f"{name}_both", where, {0: "one", 1: "other"}, "one, other")
+    else:
+        linker.function(f"{name}_both", "one, other", ["return True"])
+    moves, bare = [spec.only in (None, place) for place in range(2)], [_bare(each) for each in plan.inputs]
+    for place, way in enumerate(WAYS):
+        other, texts = ("right_came", "left_also")[place], ("row, found", "found, row")[place]
+        keep = [f"{name}_emit_pair({texts}, sign)", "lone = False"]
+        asker = Asker(f"{name}_{way}", {place: "row"}, "row", (1 - place,), True)
+        lone = [f"if lone: {name}_emit_{way}(row, sign)"] if side.kind in WHOLE[place] else []
+        looks = lambda keep, place=place, asker=asker: (  # noqa: E731
+            [] if bare[1 - place] else found(linker, sides[1 - place], where, asker, keep)
+        )
+        again = place == 1 and moves[0]  # the row of the other side has brought the pair about
+        only = "" if place else "sign > 0 and "
+        also = [f"if {only}{name}_both({texts}):", *(f"    {line}" for line in keep[again:])]
+        lines = [*looks(keep), f"for found in s.{name}_{other}:", *(f"    {line}" for line in also)]
+        linker.function(f"{name}_pair_{way}", "row, sign", ["lone = True", *lines, *lone])
+        if lone and place == 1:
+            lines = ["sign = 1", "lone = True", *looks(["lone = False"]), *lone]
+            linker.function(f"{name}_alone", "row", lines)
+    linker.function("show", "", _showing(linker, name, sides, side.kind in WHOLE[1]))
+    constants = {"left_moves": moves[0], "right_moves": moves[1], "leaving": not plan.comes_alone and spec.only is None}
+    ports = {each: [f"{name}_{each}"] for each in ("pair_left", "pair_right")} | {
+        f"emit_{each}": [f"{entry}_{each}"] for each in ("remove", "flush")
+    }
+    types = {"Left": sides[0].row, "Right": sides[1].row, "Pair": Reference(pair)}
+    for way, store, alone in zip(WAYS, sides, bare, strict=True):
+        indexes = [] if alone else [*store.shown.values()]
+        ports |= {f"{does}_{way}": [f"{each}_{what}" for each in indexes] for does, what in _DOES}
+    linker.operator(joins.StreamJoin, name, constants, types, ports)
+
+
+def _bare(source: Input) -> bool:
+    """Whether a stream has no window, so that none of its rows is there after its event."""
+    return isinstance(source, StreamInput) and source.window is None
+
+
+def _showing(linker: Linker, name: str, sides: Sequence[Store], whole: bool) -> list[str]:
+    """Lines that make the pairs that there are; `whole`: also of rows of the right side without a partner."""
+    lines = list[str]()
+    made = ("pair_left({}, 1)", "alone({})") if whole else ("pair_left({}, 1)",)
+    for way, store, make in zip(WAYS, sides, made, strict=False):
+        lines += [f"{way} = s.{index_of(linker, store, (), True)}_rows.get(0)", f"if {way} is not None:"]
+        lines += [f"    for {way}_row in {way}.rows:", f"        {name}_{make.format(f'{way}_row')}"]
+    return lines
 
 
 @dataclass

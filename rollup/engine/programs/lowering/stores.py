@@ -194,12 +194,12 @@ def _bucket(
     linker: Linker, store: Store, places: tuple[int, ...], shown: bool, there: str, keep: Sequence[str]
 ) -> list[str]:
     """Lines for each row with a key."""
-    index = _index(linker, store, places, shown and store.acted)
+    index = index_of(linker, store, places, shown and store.acted)
     lines = [f"bucket = s.{index}_rows.get(key)", f"if bucket is not None{there}:", "    for found in bucket.rows:"]
     return [*lines, *(f"        {line}" for line in keep)]
 
 
-def _index(linker: Linker, store: Store, places: tuple[int, ...], shown: bool) -> str:
+def index_of(linker: Linker, store: Store, places: tuple[int, ...], shown: bool) -> str:
     """The index of a store by some fields. `shown`: of the rows of which those who follow it know."""
     indexes = store.shown if shown else store.indexes
     if places not in indexes:

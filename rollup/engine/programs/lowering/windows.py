@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollup.engine.compiler.types import INT, Reference, Struct, Type
+from rollup.engine.compiler.types import INT, QueueOf, Reference, Struct, Type
 from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, refuse_unsteady
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import windows
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
-from rollup.engine.rows.windows.keyed import Unique
+from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time, TimeAccumulating
 from rollup.engine.types import Kind
@@ -59,6 +59,16 @@ def _unique(linker: Linker, spec: Unique, name: str, row: Reference) -> Lowered:
     return windows.Unique, {}, {"Key": key_type(spec.key)}, {"key": [key]}
 
 
+def _by_key(linker: Linker, spec: Grouped, name: str, row: Reference) -> Lowered:
+    if not isinstance(spec.inner, Length):
+        raise NotLowered("window", f"Grouped of {type(spec.inner).__name__}")
+    refuse_unsteady(spec.key)
+    key = expressions(linker, f"{name}_key", "row", spec.key, {0: "row"}, lambda values: [f"return {key_text(values)}"])
+    linker.structs[f"Bucket_{name}"] = Struct(f"Bucket_{name}", {"rows": QueueOf(row)})
+    types = {"Key": key_type(spec.key), "Bucket": Reference(f"Bucket_{name}")}
+    return windows.LengthByKey, {"size": spec.inner.size}, types, {"key": [key]}
+
+
 def _sorted(linker: Linker, spec: Sorted, name: str, row: Reference) -> Lowered:
     pairs = list(zip(spec.by, spec.descending, strict=True))
     if len(pairs) != 1 or pairs[0][0].type.kind not in (Kind.INT, Kind.DOUBLE) or spec.ties != "oldest":
@@ -83,6 +93,7 @@ WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
     Time: _time,
     LengthBatch: _length_batch,
     Unique: _unique,
+    Grouped: _by_key,
     Sorted: _sorted,
 }
 """By the plan's window, what makes its operator: a new kind of window is a class and a line here."""

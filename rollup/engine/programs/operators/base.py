@@ -38,6 +38,10 @@ s = State()
 """The state of the program that an operator is a part of."""
 Row = Any
 """A row: the struct that the plan names."""
+Left = Row
+Right = Row
+Pair = Row
+"""The rows of the sides of a join, and both of them."""
 Group = Any
 """A group: its key, its count of rows, and the slots of its aggregates."""
 Key = Any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollup.engine.programs.operators.base import (
     FOREVER,
+    Bucket,
     Heap,
     Key,
     Map,
@@ -160,6 +161,28 @@ class Unique(Window):
 
     def remove(self, row: Row) -> None:
         del self.rows[self.key(row)]
+
+
+class LengthByKey(Window):
+    """The last `size` rows of each key."""
+
+    size: int
+    rows: Map[Key, Bucket]
+
+    @port
+    def key(self, row: Row) -> Key:
+        """The key of a row."""
+
+    def insert(self, row: Row) -> None:
+        key = self.key(row)
+        b = self.rows.get(key)
+        if b is None:
+            b = Bucket()
+            self.rows[key] = b
+        b.rows.append(row)
+        self.emit_insert(row)
+        if len(b.rows) > self.size:
+            self.emit_remove(b.rows.popleft())
 
 
 class Sort(Window):

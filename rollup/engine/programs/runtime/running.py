@@ -17,6 +17,7 @@ from rollup.engine.compiler.compiled import Compiled
 from rollup.engine.compiler.interpreted import Interpreted
 from rollup.engine.compiler.state import Tables, restore, save
 from rollup.engine.programs.lowering.components import Program
+from rollup.engine.programs.operators.base import FOREVER
 
 Mode = Literal["interpreted", "compiled", "checked"]
 
@@ -80,9 +81,21 @@ class Running:
         with uncollected():
             self._at_work.call(f"run_{name}", 0, len(at))
 
-    def advance(self, to: int) -> None:
-        """The clock goes on through every instant that is due."""
-        self._at_work.call("advance", to)
+    def advance(self, to: int, late: bool = False) -> None:
+        """The clock goes on through every instant that is due; `late`: at once, and what is due fires then."""
+        self._at_work.call("jump" if late else "advance", to)
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which the clock changes something."""
+        self._at_work.call("note_due")
+        return None if (due := self.get("due")) == FOREVER else due
+
+    def shown(self) -> Sequence[pa.Array]:
+        """The rows that there are now, of a program whose output has been taken."""
+        self._at_work.call("show")
+        (output,) = self.taken().values()
+        return output
 
     def taken(self) -> Mapping[str, Sequence[pa.Array]]:
         """What statements have made since the last time, column by column: instant, delivery, sign, values."""

@@ -173,15 +173,15 @@ REFUSED = {
     "select (select symbol, price from S#lastevent) as p from S": "a sub-query of several columns",
     "select (select sum(price) from S#length(3) group by symbol) as p from S": "a sub-query of groups",
     "context C select symbol, (select price from S#lastevent) as s from S": "a sub-query in a context",
-    "select a.price from S#length(2) as a, S#sort(3, flag) as b where a.id = b.id": "a join over the window Sorted",
-    "select a.price from S#length(2) as a, S#ext_timed(id, 3 sec) as b where a.id = b.id": "a join over the window ExternalTime",
+    "select a.price from S#length(2) as a, S#sort(3, flag) as b where a.id = b.id": "a join with the window (Sorted in a join)",
+    "select a.price from S#length(2) as a, S#ext_timed(id, 3 sec) as b where a.id = b.id": "a join with the window (ExternalTime in a join)",
     "select a.price from S#time_length_batch(3 sec, 2) as a, S#length(3) as b where a.id = b.id": (
-        "a join over the window TimeLengthBatch"
+        "a join with the window (TimeLengthBatch in a join)"
     ),
     "select a.price from S#groupwin(symbol)#length_batch(2) as a, S#length(3) as b where a.id = b.id": (
-        "a join over the window Grouped"
+        "a join with the window (Grouped of LengthBatch)"
     ),
-    "select a.price from S#rank(id, 2, price) as a, S#length(3) as b where a.id = b.id order by a.price limit 1": "a join over the window Ranked",
+    "select a.price from S#rank(id, 2, price) as a, S#length(3) as b where a.id = b.id order by a.price limit 1": "a join with the window (Ranked in a join)",
     "select a.price from S#length(3) as a, S#unique(id) as b where a.id = b.id order by a.price limit 1": (
         "a limit over a window of keys"
     ),
@@ -231,7 +231,7 @@ REFUSED = {
     "select window(*).where(x => x.price > 20).sumOf(x => x.price) as s, window(*).countOf(x => x.volume > 1) as n, window(price).average() as a from S#length(4)": "the operator sumof",
     "select symbol, window(*).average(x => x.volume) as a, window(price).min() as l, window(symbol).countOf() as c from S#length_batch(3) where volume > 0 output last every 3 events": "the operator average",
     "select window(*).min(x => x.price) as m, window(*).countOf(x => x.symbol = 'a') as n, window(id).max() as i from S#length(3) output snapshot every 20 msec": "the operator min",
-    "select a.id as i, max(b.price + 1) as m from S#length_batch(3) as a, S#keepall as b where a.id = b.volume group by b.flag": "a join over the window LengthBatch",
+    "select a.id as i, max(b.price + 1) as m from S#length_batch(3) as a, S#keepall as b where a.id = b.volume group by b.flag": "a join with the window (LengthBatch in a join)",
     "select symbol, sum(price) as s from S#firsttime(40 msec) group by symbol output first every 2 events": "the window FirstTime",
     "select irstream prior(2, price) as p, sum(volume) as s from S#time_length_batch(20 msec, 3)": "earlier events over the window TimeLengthBatch",
     "select irstream symbol, price from S#unique(symbol)#length(2) retain-union": "the window Union",
