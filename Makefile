@@ -44,7 +44,7 @@ test: setup lint ## set everything up, then lint, types and all tests
 	$(PY) -m pytest -q -m "not slow" -n 2 --dist loadfile
 
 unit: setup ## the quick tests, for while you work: no JVM, server or browser, a few variants of each
-	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile
+	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --durations 10 --durations-min 3
 
 coverage: setup ## branch coverage of the package by `make unit`, with the lines and branches that it misses
 	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered

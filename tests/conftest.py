@@ -62,7 +62,7 @@ def _below_the_hosts() -> set[str]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of the variants of a test with `few`, those named, or so many evenly spread, are left; the others are slow.
 
-    What is not slow is `unit`, but of many variants of a test only a few evenly spread.
+    What is neither slow nor long is `unit`, but of many variants of a test only a few evenly spread.
     """
     variants = defaultdict[object, list[pytest.Item]](list)
     for item in items:
@@ -79,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for item in those:
                 if item not in taken:
                     item.add_marker(pytest.mark.slow)
-        for item in _spread(taken, _UNIT_VARIANTS):
+        for item in _spread(taken, _UNIT_VARIANTS) if not those[0].get_closest_marker("long") else ():
             item.add_marker(pytest.mark.unit)
 
 

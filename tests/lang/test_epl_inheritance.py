@@ -42,6 +42,7 @@ def test_a_schema_that_another_inherits_stays(engine: Engine) -> None:
     engine.deploy("create schema A(id string)")
 
 
+@pytest.mark.long
 def test_an_event_that_makes_others_of_its_own_kind_without_end_is_refused(engine: Engine) -> None:
     engine.deploy("insert into B select id, v, 5 as w from A(v > 3)")
     engine.deploy("select id from A", "heard")

@@ -198,6 +198,7 @@ def _kernel(query: Query, found: Found, columns: int | None) -> Cruncher:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(30))
 def test_windows_give_what_the_oracle_gives(seed: int) -> None:

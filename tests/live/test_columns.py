@@ -21,6 +21,7 @@ from tests.profiles import examples
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 
+@pytest.mark.long
 def test_everything_that_is_said_to_be_covered_runs_over_columns() -> None:
     for name in COVERED:
         engine = deployed([name], 1)

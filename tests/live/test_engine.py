@@ -143,6 +143,7 @@ def test_the_output_of_the_instant_at_which_a_partition_ends_comes_before_the_en
     assert [(each.at, each.new) for each in engine.heard()] == [(2_000, [{"n": 1}]), (4_000, [{"n": 1}])]
 
 
+@pytest.mark.long
 def test_an_endless_circle_is_stopped_with_its_path_and_the_engine_goes_on() -> None:
     engine = Engine()
     engine.deploy(SCHEMAS + "insert into X select v from A; insert into X select v from X; @name('s') select v from B")

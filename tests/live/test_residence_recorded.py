@@ -65,6 +65,7 @@ class RunOfTables(Run):
         self.engine.listen_arrow(self._arrived)
 
 
+@pytest.mark.long
 def test_the_recorded_cases_that_go_over_are_these() -> None:
     plans = {name: Run(CASES[name], False, 1).engine.plan() for name in WITH_WINDOWS}
     assert {name for name, plan in plans.items() if any(each.executor == "program" for each in plan)} == GO_OVER

@@ -81,6 +81,7 @@ def test_a_name_that_cannot_be_asked_is_told_all_that_can(asked: Conf, text: str
     assert str(caught.value) == said
 
 
+@pytest.mark.long
 def test_before_the_first_commit_and_after_a_change_of_the_text_it_is_said(asked: Conf, tmp_path: Any) -> None:
     fresh = configuration(tmp_path, KEEPING)
     for text in ("from Last select *", "select * from Last"):

@@ -212,6 +212,7 @@ def test_an_answer_is_the_same_bit_for_bit_in_whatever_order_its_rows_are_read(
             assert engine(ask, shuffled(tables, seed)) == first
 
 
+@pytest.mark.long
 def test_sketches_too_give_the_same_in_whatever_order_they_are_merged(doubles: LocalHost) -> None:
     for per in ("years", "days"):
         text = f"from A within '2018-**-** **:**:**' per '{per}' select k, p, ps, h, t, different, AGG_EVENTS"

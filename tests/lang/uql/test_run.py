@@ -95,6 +95,7 @@ def test_windows_of_the_wall_clock_close_while_nothing_arrives() -> None:
         assert not thread.is_alive()
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_input() -> None:
     class Rows(io.RawIOBase):
         """A million and a half rows, made when they are read."""
