@@ -28,7 +28,7 @@ from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.targets import arranged, check_listed, listed, nodes_of, tables_read, target_of
 from rollup.lang.calcite.translation import duck
-from rollup.plan.reading import is_text
+from rollup.plan.reading import cast, is_text
 
 States = dict[str, State]
 
@@ -163,10 +163,8 @@ class Session:
             pa.array([None if row[i] is None else str(row[i]) for _, row in good], pa.string()) for i in range(width)
         ]
         raw = pa.table([*texts, pa.array([p for p, _ in good], pa.int64())], names=[*names, AT])
-        kinds = [exp.DataType.build(kind, dialect="duckdb") for _, kind in table.columns]
         items = [
-            exp.alias_(exp.TryCast(this=exp.column(c), to=kind), name, quoted=True)
-            for c, kind, (name, _) in zip(names, kinds, table.columns, strict=True)
+            exp.alias_(_read(c, kind), name, quoted=True) for c, (name, kind) in zip(names, table.columns, strict=True)
         ]
         found = self.engine.ask(exp.select(*items, exp.column(AT, quoted=True)).from_("input"), input=raw)
         worse = self._unread(table, raw, found)
@@ -422,6 +420,18 @@ def _listed(table: Table, row: Any) -> Sequence[Any] | str:
     if not isinstance(row, Sequence) or isinstance(row, str):
         return f"{row!r} is no row: a list of values, or an object by the names of columns"
     return row if len(row) == len(table.columns) else f"{len(row)} values, {len(table.columns)} expected"
+
+
+def _read(column: str, kind: str) -> exp.Expr:
+    """A text as a type: no number is rounded to a whole one, and an offset of a time counts; the clock is that of UTC."""
+    to = exp.DataType.build(kind, dialect="duckdb")
+    plain = f"TRY_CAST({column} AS {kind})"
+    if to.is_type(*exp.DataType.INTEGER_TYPES):
+        plain = f"TRY_CAST({cast(column, 'long')} AS {kind})"
+    elif to.is_type(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
+        offset = f"REGEXP_MATCHES({column}, ':\\d\\d(\\.\\d+)?\\s*[+-]\\d\\d(:?\\d\\d)?\\s*$')"
+        plain = f"CASE WHEN {offset} THEN TIMEZONE('UTC', TRY_CAST({column} AS TIMESTAMPTZ)) ELSE {plain} END"
+    return exp.maybe_parse(plain, dialect="duckdb")
 
 
 def _half(value: Any) -> bool:

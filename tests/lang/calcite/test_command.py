@@ -264,3 +264,24 @@ def test_a_materialized_view_that_nothing_keeps_current_is_refused(tmp_path: Pat
     text = "CREATE MATERIALIZED VIEW Many AS SELECT productId, COUNT(*) AS c FROM Orders GROUP BY productId;"
     ran = _sql(tmp_path, f"{text} SELECT * FROM Many")
     assert ran.returncode == 2 and "Many is a materialized view of a query that does not stream" in ran.stderr
+
+
+def test_a_value_of_an_event_is_not_another_one(tmp_path: Path) -> None:
+    """A number with a fraction is no whole number, and an offset counts: a time is shown as that of UTC."""
+    rows: list[list[object]] = [
+        ["2015-02-15T11:02:00+01:00", 30, "12"],
+        ["2015-02-15 05:17:30.5-05", 30, 1e3],
+        ["2015-02-15 10:18:00Z", 30, 7.5],
+        ["2015-02-15 10:18:00", 30, "7.5"],
+        ["2015-02-15 10:19:00", 30, 2147483648],
+    ]
+    (tmp_path / "model.toml").write_text(MODEL)
+    lines = "".join(json.dumps({"stream": "Orders", "row": row}) + "\n" for row in rows)
+    asked = ["sql", "--schema", str(tmp_path / "model.toml"), "SELECT STREAM rowtime, units FROM Orders"]
+    found = CliRunner().invoke(cli, asked, input=lines)
+    assert [json.loads(line) for line in found.stdout.splitlines()] == [
+        {"rowtime": "2015-02-15 10:02:00", "units": 12},
+        {"rowtime": "2015-02-15 10:17:30.500000", "units": 1000},
+    ]
+    assert found.exit_code == 1
+    assert [f"event {n} is refused: units: '{given}' is no INT" in found.stderr for n, given in ((3, "7.5"), (4, "7.5"), (5, "2147483648"))] == [True] * 3  # fmt: skip
