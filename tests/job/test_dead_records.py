@@ -66,6 +66,16 @@ def test_what_is_wrong_with_every_record_is_said_with_the_cure(
     assert reporter.nothing_taken
 
 
+def test_where_several_things_are_wrong_each_frequent_one_has_its_cure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    comma = '{"k": "a", "v": "1,5", "ts": 1700000000000}\n'
+    iso = '{"k": "a", "v": 1, "ts": "2024-01-01T10:00:00Z"}\n'
+    ran(job_of(tmp_path, GOOD + comma * 3 + iso * 3 + '{"k": "a", "v\n' * 3))
+    said = capsys.readouterr().err
+    assert "decimal comma" in said and "`ts string` in the app" in said
+
+
 def test_the_prefix_of_a_schema_registry_is_named() -> None:
     row = {"stream": "S", "reason": "not a record", "position": "t:0:0", "raw": '\0\0\0\0*{"k": "a"}'}
     said = cause_of(pa.Table.from_pylist([row] * 10, schema=DEAD), {"kind": "kafka"})

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.errors import RollupError
+from rollup.core.untyped import pc
 from rollup.hosts.reporting.late_events import AGAIN, share
 from rollup.hosts.reporting.report import BatchReport
 from rollup.plan.likeness import near
@@ -75,12 +76,9 @@ class DeadRecords:
             return []
         total.warned = self._now()
         said = _told(letters.num_rows, records)
-        options = self._sources.get(report.stream, {})
-        cause = cause_of(letters, options)
+        causes = "".join(f"{cause}. " for cause in _causes(letters, self._sources.get(report.stream, {})))
         return [
-            f"warning: stream {report.stream}: of batch {report.number}, {said}: {_reasons(letters)}. "
-            + (f"{cause}. " if cause else "")
-            + f"{_TABLE}."
+            f"warning: stream {report.stream}: of batch {report.number}, {said}: {_reasons(letters)}. {causes}{_TABLE}."
         ]
 
     def summary(self) -> list[str]:
@@ -131,6 +129,15 @@ def _reasons(letters: pa.Table) -> str:
         text = shown(first["raw"])
         found.append(f"{count:,} × {reason}, the first at {first['position']}" + (f": {text}" if text else ""))
     return "; ".join(found)
+
+
+def _causes(letters: pa.Table, options: Mapping[str, Any]) -> list[str]:
+    """The likely cause of all letters, else those of the most frequent reasons, as several things may be wrong."""
+    if (whole := cause_of(letters, options)) is not None:
+        return [whole]
+    counts = Counter(letters["reason"].to_pylist())
+    alike = (letters.filter(pc.equal(letters["reason"], reason)) for reason, _ in counts.most_common(_REASONS))
+    return list(dict.fromkeys(cause for each in alike if (cause := cause_of(each, options)) is not None))
 
 
 def shown(raw: Any) -> str:
