@@ -53,22 +53,22 @@ class Answered:
 class Engine:
     """Statements and their state. Time is what `advance` says; the engine has no clock of its own.
 
-    `start` is the first instant, in units since 1970: milliseconds, or microseconds with `unit="us"`. `columns` is the
+    `start` is the first instant, a time or in units since 1970: milliseconds, or microseconds with `unit="us"`. `columns` is the
     smallest batch for which statements that columns cover go over to them (None: never); answers are the same. `ahead` is
     how far ahead of the clock of this machine, or of `now`, the instants of events may be ("any" for any distance).
     """
 
     def __init__(
         self,
-        start: int = 0,
+        start: int | datetime = 0,
         unit: Literal["ms", "us"] = "ms",
         columns: int | None = _LEAST,
         ahead: str = "1 day",
     ) -> None:
-        self._start, self._ahead = start, ahead
         self._unit: Literal["ms", "us"] = unit
+        self._start, self._ahead = self._instant(start), ahead
         self._most_ahead = ahead_of(ahead, "Engine: ahead")
-        self._component = Component(start)
+        self._component = Component(self._start)
         self._deployer = Deployer(self._component, 1000 if unit == "ms" else 1_000_000)
         self._columns = Columns(self._component, self._deployer.catalog.types.get, columns)
         self._residence = Residence(self._component, self._deployer.catalog.types.get, columns, self._columns)

@@ -116,6 +116,13 @@ def test_the_clock_goes_to_a_time(at: Any) -> None:
         assert made.now == MS[0] * 1000
 
 
+def test_an_engine_starts_at_a_time_and_at_nothing_else() -> None:
+    assert Engine(FIRST, "us").now == MS[0] * 1000
+    for wrong in ("create schema S(v int)", None, 1.5, True):
+        with pytest.raises(QueryError, match="is no instant"):
+            Engine(wrong)  # type: ignore[arg-type]
+
+
 def test_an_instant_before_1970_is_cut_downwards() -> None:
     made = Engine(start=-10_000)
     made.deploy("create schema S(v int); @name('out') select * from S;")
