@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from rollup.core.errors import StoreError
+from rollup.engine.programs.runtime import running
 from rollup.engine.rows import journal
 from rollup.live import Engine
 from tests.live.deploying import exact
@@ -105,3 +108,24 @@ def test_a_statement_stays_where_what_it_has_heard_says_too_little(what: str) ->
         said.append(found)
     assert said[0] == said[1]
     assert "m" not in over(engine)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select v, exists (select * from S(v < 9)#length(3) as w where w.v = s.v) as e from S as s",
+        "select a.v as v, b.v as w from S#length(3) as a, S(v < 9)#time(9 sec) as b where a.v = b.v",
+    ],
+)
+def test_the_state_of_a_program_that_another_version_took_is_refused(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = Engine(columns=1)
+    engine.deploy(f"create schema S(v int); {text}")
+    engine.send("S", [{"v": 1}] * 300)
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "save", lambda mode: {"content": pa.table({"time": [1]})})
+        snapshot = engine.snapshot()
+    with pytest.raises(StoreError, match="does not fit this version"):
+        Engine.restored(snapshot)
+    assert Engine.restored(engine.snapshot()).plan()[0].executor == "columns"

@@ -287,6 +287,10 @@ class ColumnInstance(Instance):
         _, scalars, tables, held = state
         self.state = State({name: unpack(table) for name, table in tables.items()}, scalars)
         self.window = unpack(held)
+        if isinstance(
+            self.core, WithSubQueries
+        ):  # programs take up their states now: those of other versions are refused
+            self.state, _ = self.core.step(self.state, Batch.nothing(self._types, scalars["now"]))
 
 
 def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
