@@ -35,6 +35,8 @@ BITS = {"int": 31, "long": 63}
 """Whole numbers are below this power of two, and not below its negative."""
 WHOLE = {"double": 53, "float": 24}
 """Up to this power of two such a type has every whole number."""
+KEPT = 10**20
+"""Whole numbers below it have another type that keeps them; what is greater is a measurement."""
 FIRST_YEAR, LAST_YEAR = -62135596800000, 253402300799999
 """Years 1 to 9999: what every store and client can show."""
 _YEARS = "TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'"
@@ -151,7 +153,7 @@ def is_rounded(value: Any, found: Any) -> bool:
     >>> is_rounded(Decimal("1e300"), 1e300), is_rounded(Decimal("0.1"), 0.1)
     (True, False)
     """
-    if type(found) is not float or abs(found) < 1 << WHOLE["float"]:
+    if type(found) is not float or not 1 << WHOLE["float"] <= abs(found) < KEPT:
         return False
     if isinstance(value, np.generic):
         value = value.item()

@@ -549,6 +549,7 @@ def test_whole_numbers_beyond_those_of_a_type_are_said(
         ("float", (1 << 24) + 1, "beyond 2^24"),
         ("float", (1 << 24) - 1, ""),
         ("double", 0.1, ""),
+        ("double", 6.02e23, ""),
     ]
     for number, (kind, value, expected) in enumerate(cases):
         number += 100 * (rounds is _job_rounds)

@@ -16,7 +16,7 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import ConfigError
 from rollup.plan.app import StreamDef
-from rollup.plan.reading import WHOLE
+from rollup.plan.reading import KEPT, WHOLE
 from rollup.sources.content.records import json_paths, quoted
 
 LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", pa.string()), ("rounded", pa.string())])
@@ -57,7 +57,7 @@ def great(engine: ColumnEngine, stream: StreamDef, converted: Iterable[str] | No
     if not names:
         return LOOKED.empty_table()
     most = [
-        f"MAX(ABS({quoted(name)})) FILTER (WHERE ISFINITE({quoted(name)})) >= {1 << WHOLE[kinds[name]]} AS c{number}"
+        f"BOOL_OR(ABS({quoted(name)}) >= {1 << WHOLE[kinds[name]]} AND ABS({quoted(name)}) < {KEPT}) AS c{number}"
         for number, name in enumerate(names)
     ]
     found = engine.run(f"SELECT {', '.join(most)} FROM __batch").to_pylist()[0]
