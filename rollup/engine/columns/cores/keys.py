@@ -202,7 +202,7 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
     """Numbers for the rows of two sides that are equal where all their keys are, and the number that all are below.
 
     `pairs` has the values of each key, for the rows of one side and for those of the other. Null equals nothing and is
-    -1. Both zeros are equal, and what is no number is one value.
+    -1, and so is what is no number. Both zeros are equal.
 
     >>> numbers, texts = (pa.array([1, 1, None]), pa.array([1, None])), (pa.array(["x", "y", "x"]), pa.array(["y", "y"]))
     >>> one, other, below = matching([numbers, texts])
@@ -212,7 +212,7 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
     codes, below, rows = np.empty(0, np.int64), 0, 0
     for place, (one, other) in enumerate(pairs):
         if pa.types.is_floating(one.type):
-            one, other = _bits(one), _bits(other)
+            one, other = _bits(one, False), _bits(other, False)
         kind = one.type if one.type == other.type else pa.int64()
         more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
         if place == 0:
@@ -224,11 +224,11 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
     return codes[:rows], codes[rows:], below
 
 
-def _bits(doubles: pa.Array) -> pa.Array:
-    """Whole numbers that are equal where doubles are; what is no number has one, too."""
+def _bits(doubles: pa.Array, itself: bool) -> pa.Array:
+    """Whole numbers that are equal where doubles are; what is no number has one if it equals `itself`."""
     missing = doubles.is_null().to_numpy(zero_copy_only=False)
     values = (pc.fill_null(doubles, 0.0) if doubles.null_count else doubles).to_numpy()
-    return pa.array(equal_bits(values), mask=missing)
+    return pa.array(equal_bits(values), mask=missing if itself else missing | np.isnan(values))
 
 
 def equal_bits(doubles: np.ndarray) -> Ints:

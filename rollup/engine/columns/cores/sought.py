@@ -66,8 +66,10 @@ class Sought:
 
 def sought(lookup: Subquery, input: StreamInput, outside: str, value: Expr | None) -> Sought | str:
     """A sub-query asked by the events of a stream, or the first reason against it; `value`: what is looked for among its rows."""
-    if input.unnest or input.prior or lookup.keys or lookup.having is not None:
-        return "a sub-query of groups, or over an input that is not a plain stream"
+    if lookup.keys or lookup.having is not None:
+        return "a sub-query of groups"
+    if input.unnest or input.prior:
+        return "a sub-query over an input that is not a plain stream"
     columns = Columns(outside, input.filter.stream)
     own = columns.input(input, 1)
     where = [_condition(part, columns) for part in conjuncts(lookup.where)]
