@@ -163,7 +163,7 @@ def test_where_java_writes_no_archive_that_is_an_error_with_what_it_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(archive, "_APP", "define nothing")
-    with pytest.raises(ConfigError, match="rollup: line 1"):
+    with pytest.raises(ConfigError, match=r"app.siddhi, line 1"):
         archive.make()
     assert [
         file for file in (tmp_path / "cache" / "archives").rglob("*") if file.is_file() and file.name != "spark"
