@@ -151,7 +151,7 @@ def is_rounded(value: Any, found: Any) -> bool:
     >>> is_rounded(2**53 + 1, 2.0**53), is_rounded(2**53, 2.0**53), is_rounded("7.5", 7.5), is_rounded("16777217", 16777216.0)
     (True, False, False, True)
     >>> is_rounded(Decimal("1e300"), 1e300), is_rounded(Decimal("0.1"), 0.1)
-    (True, False)
+    (False, False)
     """
     if type(found) is not float or not 1 << WHOLE["float"] <= abs(found) < KEPT:
         return False

@@ -153,7 +153,9 @@ def found(linker: Linker, store: Store, where: Sequence[Expr], asker: Asker, kee
         else:
             pairs[known[1].index] = known[0]
     key = store.key
-    if key and set(key) <= pairs.keys() and not (asker.shown and store.acted):
+    # The window itself is the index, unless an event changes it while those who follow it know its rows from before.
+    direct = bool(key) and set(key) <= pairs.keys() and not (asker.shown and store.acted)
+    if direct:
         rest += [part for part in where if (known := _equal(part, asker)) and known[1].index not in key]
         pairs = {place: pairs[place] for place in key}
     elif store.table or (asker.in_order and store.keyed and not (key and set(key) <= pairs.keys())):
@@ -171,7 +173,7 @@ def found(linker: Linker, store: Store, where: Sequence[Expr], asker: Asker, kee
     known = ["key"] if len(pairs) == 1 else [f"key[{i}]" for i in range(len(pairs))]
     there = " and ".join(f"{each} is not None" for each in known)
     lines = [f"key = {made}({asker.arguments})"]
-    if tuple(pairs) == key:
+    if direct:
         lines += [f"found = s.{store.window}_rows.get(key)", f"if found is not None and {there}:"]
         return [*lines, *(f"    {line}" for line in keep)]
     return [*lines, *_bucket(linker, store, tuple(pairs), asker.shown, f" and {there}", keep)]
