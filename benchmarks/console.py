@@ -7,20 +7,13 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
-import uvicorn
 from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.common import emit, machine, percentile
 from benchmarks.ours_retrieval import Rollup
 from rollup.conf import load
-from rollup.console.app import Console
-from rollup.console.guard import Guard
+from tests.console.served import serving
 
 BENCH = "console"
 PAINT_AIM, ZOOM_AIM = 1000, 150
@@ -34,20 +27,6 @@ _MOVE = """async (key) => {
   return performance.now() - begun;
 }"""
 _PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
-
-
-@contextmanager
-def serving(conf: Path) -> Iterator[str]:
-    """The address of a console in a thread."""
-    application = Console(load(conf), Guard("127.0.0.1", {}, encrypted=False)).application()
-    server = uvicorn.Server(uvicorn.Config(application, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
 
 
 def measured(page: Page, name: str, address: str, moves: int, rows: int) -> None:
@@ -73,7 +52,7 @@ def main() -> None:
     parser.add_argument("--moves", type=int, default=40)
     given = parser.parse_args()
     machine(BENCH)
-    with serving(Rollup().prepare(given.rows)) as address, sync_playwright() as playwright:
+    with serving(load(Rollup().prepare(given.rows))) as address, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         page = browser.new_page(base_url=address, viewport={"width": 1280, "height": 900})
         page.goto("/explore")

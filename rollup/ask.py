@@ -55,8 +55,15 @@ class Asker:
         """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
         if not is_question(text):
             return self._sql.query(text, parameters)
-        if wrong := _of_join(text):
-            raise wrong
+        try:
+            return self._asked(text)
+        except RollupError:
+            if wrong := _of_join(text):
+                raise wrong from None
+            raise
+
+    def _asked(self, text: str) -> pa.Table:
+        """The answer to a question in SiddhiQL."""
         name = asked_name(text)
         if name in self.tables:
             return self._of_table(text, name)

@@ -22,6 +22,7 @@ from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type, parse_type
+from rollup.sources.content.records import quoted
 
 if TYPE_CHECKING:
     from rollup.conf import Conf
@@ -184,7 +185,7 @@ def _records(where: str, path: Path, types: Mapping[str, Type], given: Mapping[s
         source = Files(stream, options)
         files = sorted(source.folder.new(), key=source.order)
         batch = pa.table({"path": [each.path for each in files], "modified": [each.modified * 1000 for each in files]})
-        columns = ", ".join(f'"{column.replace(chr(34), chr(34) * 2)}"' for column in stream.attributes)
+        columns = ", ".join(map(quoted, stream.attributes))
         schema = pa.schema([(column, kind.arrow) for column, kind in stream.attributes.items()])
         tables = list[pa.Table]()
         for part in source.parts(engine, batch):

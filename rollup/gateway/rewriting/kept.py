@@ -123,13 +123,14 @@ class KeptTables:
 
     def _drop_gone(self, cursor: Any, book: Mapping[str, _Filled]) -> None:
         """Tables that our own readers have filled and do not have any more; whose others are is not known."""
+        gone = {key: filled for key, filled in book.items() if key not in self.tables}
         lines = set[str]()
-        for reader in self.tables.readers:
+        for reader in self.tables.readers if gone else ():  # to ask for the newest moment may read a whole table
             try:
                 lines.add(reader.line(reader.newest()))
             except RollupError:
                 continue
-        for key in sorted(key for key, filled in book.items() if key not in self.tables and filled.line in lines):
+        for key in sorted(key for key, filled in gone.items() if filled.line in lines):
             cursor.execute(f"drop table if exists {name(key)}")
             cursor.execute(f"delete from {BOOK} where name = %s", (key,))
 

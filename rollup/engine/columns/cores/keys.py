@@ -182,7 +182,7 @@ def _unsigned(rows: pa.StructArray) -> pa.StructArray:
 
 def _told(values: pa.Array) -> pa.Array:
     """What values are told apart by: of doubles their bits, by which also what is no number is one value."""
-    return _bits(values, True) if pa.types.is_floating(values.type) else values
+    return bits_of(values, True) if pa.types.is_floating(values.type) else values
 
 
 def _values(told: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -212,7 +212,7 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
     codes, below, rows = np.empty(0, np.int64), 0, 0
     for place, (one, other) in enumerate(pairs):
         if pa.types.is_floating(one.type):
-            one, other = _bits(one, False), _bits(other, False)
+            one, other = bits_of(one, False), bits_of(other, False)
         kind = one.type if one.type == other.type else pa.int64()
         more, values = codes_of(pa.concat_arrays([one.cast(kind), other.cast(kind)]))
         if place == 0:
@@ -224,7 +224,7 @@ def matching(pairs: Iterable[tuple[pa.Array, pa.Array]]) -> tuple[Ints, Ints, in
     return codes[:rows], codes[rows:], below
 
 
-def _bits(doubles: pa.Array, itself: bool) -> pa.Array:
+def bits_of(doubles: pa.Array, itself: bool) -> pa.Array:
     """Whole numbers that are equal where doubles are; what is no number has one if it equals `itself`."""
     missing = doubles.is_null().to_numpy(zero_copy_only=False)
     values = (pc.fill_null(doubles, 0.0) if doubles.null_count else doubles).to_numpy()

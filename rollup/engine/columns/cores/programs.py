@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import against, filtered, first, wide
+from rollup.engine.columns.cores.keys import bits_of
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.evaluate import carried, evaluate, plain
@@ -53,14 +54,8 @@ class Column:
         if self.filled:
             found = found.fill_null(_FILLS.get(self.of.type.kind, 0))
         if self.key and pa.types.is_floating(found.type):
-            return _bits(found)
+            return bits_of(found, False)
         return found.cast(carried(self.type)) if self.of.type.kind in _STANDS_FOR else found
-
-
-def _bits(values: pa.Array) -> pa.Array:
-    """Doubles as whole numbers that are equal where they are: one zero, and what is no number equals nothing."""
-    found = values.to_numpy(zero_copy_only=False) + 0.0
-    return pa.array(found.view(np.int64), mask=np.isnan(found))
 
 
 Given = tuple[tuple[str, tuple[Column, ...]], ...]
