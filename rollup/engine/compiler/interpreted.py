@@ -7,9 +7,10 @@ in an object. A record is a tuple, any other struct a class with slots.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from math import sqrt
+from types import CodeType
 from typing import Any
 
 import pyarrow as pa
@@ -78,19 +79,34 @@ def _functions(source: Source) -> dict[str, Any]:
     """The functions of a source over a new state, by name; the state is `s`."""
     space: dict[str, Any] = {"order": order, "bits": bits, "wrapped": wrapped, "sqrt": sqrt, "refuse": _refuse}
     space |= {"collect": lambda: None}
+    if source.key not in _MODULES:
+        _MODULES[source.key] = _module(source)
+    classes, codes = _MODULES[source.key]
+    space |= classes
+    for code in codes:
+        exec(code, space)
+    space |= {_FIELD + name: first_value(kind)() for name, kind in source.layout.state.fields.items()}
+    space["s"] = _State(space)
+    return space
+
+
+_MODULES: dict[str, tuple[Mapping[str, type], Sequence[CodeType]]] = {}
+"""By the key of a source what all its states share: a statement has one for each of its partitions and restarts."""
+
+
+def _module(source: Source) -> tuple[Mapping[str, type], Sequence[CodeType]]:
+    """The classes of a source, and the code that defines its functions."""
     structs = [each for each in source.layout.structs.values() if each.name != source.root]
-    space |= {each.name: _class(each) for each in structs if not each.record}
     records = {each.name: each for each in structs if each.record}
+    codes: list[CodeType] = []
     for function in source.functions.values():
         node, fields = _Records(records).visit(deepcopy(function.node)), _Fields()
         node = fields.visit(node)
         if fields.stored:
             node.body.insert(0, ast.Global(sorted(fields.stored)))
         tree = ast.fix_missing_locations(ast.Module([node], []))
-        exec(compile(tree, function.file, "exec"), space)
-    space |= {_FIELD + name: first_value(kind)() for name, kind in source.layout.state.fields.items()}
-    space["s"] = _State(space)
-    return space
+        codes.append(compile(tree, function.file, "exec"))
+    return {each.name: _class(each) for each in structs if not each.record}, codes
 
 
 class _Records(ast.NodeTransformer):
