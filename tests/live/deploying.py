@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from rollup.live import Engine, Heard
-from tests.live.statements.covered import COVERED, SCHEMA
+from tests.live.statements import COVERED, SCHEMA
 from tests.rereading import reread
 
 UNCOVERED = {

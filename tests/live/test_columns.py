@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rollup.live import Engine
 from tests.live.deploying import UNCOVERED, deployed, exact, run, send, steps
-from tests.live.statements.covered import COVERED, SCHEMA
-from tests.live.statements.together import SEVERAL
+from tests.live.statements import COVERED, SCHEMA, SEVERAL
 from tests.profiles import examples
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -6,7 +6,7 @@ import pytest
 
 from rollup.live import Engine
 from tests.live.deploying import deployed, some_events
-from tests.live.statements.covered import SCHEMA
+from tests.live.statements import SCHEMA
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

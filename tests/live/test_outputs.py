@@ -9,7 +9,7 @@ import pytest
 
 from rollup.live import Engine
 from tests.live.deploying import TYPES, some_events
-from tests.live.statements.covered import COVERED, SCHEMA
+from tests.live.statements import COVERED, SCHEMA
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 

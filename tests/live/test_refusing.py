@@ -17,7 +17,7 @@ from rollup.engine.rows.patterns import algebra
 from rollup.lang.fitting import UndeclaredField
 from rollup.live import Engine
 from tests.live.deploying import TYPES, deployed, exact, gaps, row, run, some_events
-from tests.live.statements.covered import COVERED, SCHEMA
+from tests.live.statements import COVERED, SCHEMA
 from tests.profiles import examples
 
 pytestmark = pytest.mark.usefixtures("interpreted")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rollup.core.errors import QueryError
 from rollup.live import Arrived, Engine, Heard
 from tests.live.deploying import bits, deployed, exact, gaps, row, some_events
-from tests.live.statements.covered import SCHEMA
+from tests.live.statements import SCHEMA
 from tests.profiles import examples
 from tests.rereading import reread
 

@@ -12,16 +12,11 @@ import pytest
 from hypothesis import given
 
 from tests.engine.columns.delivering import by_columns, by_rows, cuts, steps, timed
-from tests.engine.columns.statements import aggregates, contexts, joins, rates, rows, windows
+from tests.engine.columns.statements import SECTIONS
 from tests.profiles import examples
 
-KINDS = [
-    *(windows.FILTERS, windows.WINDOWS, windows.KEYED_WINDOWS, windows.MOVING),
-    *(windows.SEVERAL_WINDOWS, windows.BY_KEY, windows.KEPT, windows.LEAVING, aggregates.LOOKED_UP),
-    *(rows.PATTERNS, rows.ASKING, rows.EARLIER, contexts.KEYED, contexts.EACH, contexts.LIVING),
-    *(joins.JOINS, joins.FOLDED_JOINS, joins.RATED_JOINS, rates.RATES),
-]
-STATEMENTS = [*(kind[0] for kind in KINDS), *windows.NUMBERS, *aggregates.LONGS, *aggregates.EXTREMES_OF_LONGS]
+WHOLE = ("numbers about a window", "sums of longs, which wrap", "extremes of longs")
+STATEMENTS = [each for title, entries in SECTIONS.items() for each in (entries if title in WHOLE else entries[:1])]
 
 
 @pytest.mark.parametrize("text", STATEMENTS)

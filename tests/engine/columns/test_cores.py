@@ -39,12 +39,7 @@ from tests.engine.columns.delivering import (
     timed,
     values,
 )
-from tests.engine.columns.statements.contexts import KEYED
-from tests.engine.columns.statements.covered import COVERED
-from tests.engine.columns.statements.rates import EMPTYING, GROUPS_AS_THEY_COME, RATES_AT
-from tests.engine.columns.statements.refused import REFUSED
-from tests.engine.columns.statements.rows import PATTERNS
-from tests.engine.columns.statements.windows import FILTERS, WINDOWS
+from tests.engine.columns.statements import COVERED, FILTERS, KEYED, PATTERNS, REFUSED, SECTIONS, WINDOWS
 from tests.profiles import examples
 from tests.rereading import reread
 
@@ -79,7 +74,7 @@ def test_a_core_that_is_a_program_delivers_the_same_as_machine_code(
         assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
-@pytest.mark.parametrize("text", RATES_AT)
+@pytest.mark.parametrize("text", SECTIONS["output at a time of day"])
 @examples(40)
 @given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
 def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
@@ -127,7 +122,7 @@ def test_groups_stand_as_their_rows_come_not_as_their_events_do() -> None:
     """The window has refused the first event of one group, and holds that of another until its batch is complete."""
     refused = [(640, "a", 1), (643, "b", 1), (795, "c", 2), (795, "b", 2)]
     late = [(10, "c", None), (11, None, 0), (14, "c", 0), (44, "b", None)]
-    for text, found in zip(GROUPS_AS_THEY_COME, (refused, late), strict=True):
+    for text, found in zip(SECTIONS["groups as their rows come"], (refused, late), strict=True):
         events = [(at, (symbol, 30.0, volume, True, 1)) for at, symbol, volume in found]
         for cut in range(5):
             assert by_columns(text, events, 805, [cut], False) == by_rows(text, events, 805)
@@ -199,7 +194,7 @@ def test_a_step_leaves_the_given_state_as_it_was(text: str):
     )
 
 
-@pytest.mark.parametrize("text", EMPTYING)
+@pytest.mark.parametrize("text", SECTIONS["windows that empty"])
 @examples(20)
 @given(found=steps, batches=cuts)
 def test_groups_that_leave_the_state_while_others_wait_change_nothing(text: str, found: Any, batches: Any):

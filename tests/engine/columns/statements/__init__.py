@@ -1,1 +1,0 @@
-"""Statements that the cores are tried with, by what they are over."""
