@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import pyarrow as pa
+
 from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
@@ -18,11 +20,12 @@ from rollup.lifecycle.replay.compare import Comparison, Difference
 from rollup.lifecycle.replay.raw import RawSource
 from rollup.lifecycle.replay.rebuild import WIDEST, Pinned, Rebuilder, Rebuilt, Span, within
 from rollup.lifecycle.replay.recompute import TrueRows, rerun
-from rollup.plan.aggregation import Clock
+from rollup.plan.aggregation import TIMESTAMP, Clock
 
 _WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Duration.DAYS: Duration.YEARS}
 """How much of a level is compared at once, so that memory holds a day of seconds and not all of them."""
 _AT_ONCE = 2_000_000
+_EVERYTHING = (-(2**62), 2**62)
 """Finer rows up to which a level is compared whole."""
 
 
@@ -48,12 +51,15 @@ class Verifier(Pinned):
         """Where the levels are not what the raw events give, in the range (everything when None).
 
         With `true_buckets` every event counts in its own bucket; otherwise late ones go where the policy sends them.
+        When an event arrived only the job knew, so by time of arrival each level is compared as one bucket for each key.
         """
-        everything = (-(2**62), 2**62)
-        if true_buckets or self.aggregation.clock is Clock.ARRIVAL:
+        if self.aggregation.clock is Clock.ARRIVAL:
+            yield from self._totals(source, span)
+            return
+        if true_buckets:
             yield from self._true(source, span or self._all())
             return
-        spans = dict.fromkeys(self.aggregation.levels, everything)
+        spans = dict.fromkeys(self.aggregation.levels, _EVERYTHING)
         if span is not None:
             spans = self._rebuilder.stored_spans(span, self.aggregation.root)
         found = rerun(source, self.engine, source.pieces(self.snapshot.loaded().source), spans)
@@ -111,13 +117,34 @@ class Verifier(Pinned):
         return Rebuilder(self.engine, self.cascade, self.snapshot, self.page)
 
     def _true(self, source: RawSource, span: Span) -> Iterator[Difference]:
+        yield from self.changes(self._rebuilder.replace(span, self._rows(source, span)))
+
+    def _totals(self, source: RawSource, span: Span | None) -> Iterator[Difference]:
+        """Where the rows of a whole level, put together for each key, are not what all raw events give."""
+        if span is not None:
+            raise StoreError(
+                f"{self.aggregation.name} goes by the time of arrival, which raw events do not have: their sums are compared "
+                "over all that the job has taken",
+                hint="leave out --from and --to",
+            )
+        first = (self.snapshot.extent(self.aggregation.root) or (0, 0))[0]
+        expected = [_in_one_bucket(self._rows(source, _EVERYTHING), first)]
+        finer = list[pa.Table]()  # what is open there has not come up yet
+        for level in self.aggregation.levels:
+            if self.page.purged_before(level) < _EVERYTHING[0]:
+                stored = [_in_one_bucket(rows, first) for rows in (*self.stored(level, _EVERYTHING), *finer)]
+                yield from self.comparison.differences(level, stored, expected)
+            finer.append(self.opened[level])
+
+    def _rows(self, source: RawSource, span: Span) -> pa.Table:
+        """The raw rows of a range, with every event in its own bucket."""
         import tempfile
         from pathlib import Path
 
         with tempfile.TemporaryDirectory(prefix="rollup-verify-") as home:
             rows = TrueRows.resume(source, self.engine, span, Path(home))
             rows.take(rows.left(self.snapshot.loaded().source))
-            yield from self.changes(self._rebuilder.replace(span, rows.rows()))
+            return rows.rows()
 
     def _all(self) -> Span:
         extents = [extent for level in self.aggregation.levels if (extent := self.snapshot.extent(level)) is not None]
@@ -151,3 +178,9 @@ class Verifier(Pinned):
             stop = high if unit is None else min(high, bucket_end(bucket_start(low, unit), unit))
             yield low, stop
             low = stop
+
+
+def _in_one_bucket(rows: pa.Table, start: int) -> pa.Table:
+    """The same rows, all of the bucket that begins at an instant."""
+    starts = pa.array([start] * rows.num_rows, rows.schema.field(TIMESTAMP).type)
+    return rows.set_column(rows.schema.get_field_index(TIMESTAMP), TIMESTAMP, starts)

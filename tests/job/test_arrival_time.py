@@ -6,12 +6,15 @@ from __future__ import annotations
 import json
 import os
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
+from rollup.cli.main import cli
 from rollup.hosts.local import LocalHost
 from tests.job.jobs import Job, answers
 from tests.job.model_spark import ModelSpark
@@ -109,3 +112,34 @@ def test_what_statements_insert_is_counted_at_the_time_of_its_cause_and_closed_b
         host.run(once=True)
         host._tick()
     assert answers(job.conf, "AGG_TIMESTAMP, n", "seconds", "A") == [(start, 1), (start + 1000, 2)]
+
+
+def test_raw_events_are_compared_as_a_whole_and_a_part_of_them_is_not_computed_again(
+    tmp_path: Path,
+) -> None:
+    """Files that came late count at the job's clock, and their own times say otherwise."""
+    app = STREAM + "@IgnoreEventsOlderThanBuffer('true')\n"
+    app += "define aggregation A from S select k, count() as n, min(ts) as least group by k aggregate every sec ... hour;\n"
+    (tmp_path / "in").mkdir()
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=app, streams=("S",))
+    for name, age in (("a", 100), ("b", 70), ("c", 3700), ("d", 0)):
+        write(tmp_path / "in", "json", name, time.time() - age)
+        job.run(ModelSpark())  # type: ignore[arg-type]
+        look_at_the_clock(job)
+    conf, now = str(job.path), time.time()
+    low, start, end = (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}" for at in (0, now - 50, now + 50))
+
+    def found(*arguments: str) -> tuple[int, str]:
+        done = CliRunner().invoke(cli, [*arguments])
+        return done.exit_code, f"{done.output}{done.exception}"
+
+    code, said = found("verify", conf, "--raw")
+    assert code == 0, said
+    assert "over all that the job has taken" in found("verify", conf, "--raw", "--from", start, "--to", end)[1]
+    assert "a part of it cannot be computed again" in found("replay", conf, "--from", start, "--to", end)[1]
+    code, said = found("replay", conf, "--from", low, "--to", end)
+    assert code == 0, said
+    assert sum(n for _, n in answers(job.conf, "AGG_TIMESTAMP, n", "seconds", "A")) == 8
+    write(tmp_path / "in", "json", "b", now - 70)
+    (tmp_path / "in" / "b.json").write_text("")
+    assert found("verify", conf, "--raw")[0] == 1

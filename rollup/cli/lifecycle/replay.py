@@ -95,13 +95,11 @@ def _complete(rows: TrueRows, verifier: Verifier, span: tuple[int, int], late: i
 
     The ledger explains some: `late` events, up to the end of the range, count in another bucket than their own.
     """
-    from rollup.core.untyped import pc
-    from rollup.plan.aggregation import EVENTS
+    from rollup.lifecycle.replay.crossings import events_of
 
     if not verifier.whole(verifier.aggregation.root, span):
         return  # nobody knows how many there were
-    there = sum(pc.sum(table[EVENTS]).as_py() or 0 for table in verifier.stored(verifier.aggregation.root, span))
-    found = pc.sum(rows.rows()[EVENTS]).as_py() or 0
+    there, found = events_of(verifier.stored(verifier.aggregation.root, span)), events_of([rows.rows()])
     if rows.raw.bounded and found < there - late:
         raise StoreError(
             f"the topic gives {found} events of this range, the tables have {there}: "

@@ -291,11 +291,11 @@ class SparkHost:
         self._batches.report()
         self.reporter.check()
         now = int(time.time() * 1000)
-        for pipeline in self._arriving:
-            if pipeline.due(now):
-                with self._between_batches() as free:
-                    if free:
-                        pipeline.tick(now, pipeline.source)
+        if due := [pipeline for pipeline in self._arriving if pipeline.due(now)]:
+            # All at once: no batch comes between two aggregations of one stream, whose arrival is one clock.
+            with self._between_batches() as free:
+                for pipeline in due if free else ():
+                    pipeline.tick(now, pipeline.source)
 
     def _pass_time(self, queries: Sequence[StreamingQuery]) -> None:
         """Time goes on for statements although nothing comes, unless a source has something that was not taken yet."""

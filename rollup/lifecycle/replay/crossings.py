@@ -6,7 +6,7 @@ would be lost with the rows it is in; one that the job took from the range to be
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -95,6 +95,25 @@ def refuse(pinned: Pinned, span: Span, true: pa.Table, found: Crossings | None) 
         )
 
 
+def refuse_part(pinned: Pinned, span: Span, outside: int) -> None:
+    """Raise StoreError unless a range has all rows of an aggregation by time of arrival, and none of its raw events is
+    `outside`.
+
+    The job's clock gave its rows their time, and files or messages have another.
+    """
+    root = pinned.aggregation.root
+    there = [*(pinned.snapshot.extent(root) or ()), *pinned.opened[root][TIMESTAMP].to_pylist()]
+    if outside or (there and not span[0] <= min(there) <= max(there) < span[1]):
+        more = "all its raw events"
+        if there:
+            more = f"its rows, from {readable(min(there))} to {readable(max(there))}, and {more}"
+        raise StoreError(
+            f"{pinned.aggregation.name} goes by the time of arrival, and events arrived at other times than their files or "
+            "messages have: a part of it cannot be computed again",
+            hint=f"choose a range that has {more}; each then counts at the time of its file or message",
+        )
+
+
 def _hint(pinned: Pinned, found: Crossings) -> str:
     """The range that has all of them, as far as it is known."""
     ends = list[str]()
@@ -108,18 +127,19 @@ def _hint(pinned: Pinned, found: Crossings) -> str:
 
 def _counted(pinned: Pinned, span: Span, stored: list[pa.Table], true: pa.Table) -> Crossings:
     """What must have crossed, by number alone. Nothing can have left a range that ends behind all rows."""
-    more = sum(_events(table) for table in stored) - _events(true)
+    more = events_of(stored) - events_of([true])
     if more >= 0:
         return Crossings(into=more)
     ledger = pinned.snapshot.ledger()
-    moved = _events(ledger.filter(pc.and_(pc.equal(ledger[KIND], "moved"), _inside(ledger[TIMESTAMP], span))))
+    moved = events_of([ledger.filter(pc.and_(pc.equal(ledger[KIND], "moved"), _inside(ledger[TIMESTAMP], span)))])
     extent, opened = pinned.snapshot.extent(pinned.aggregation.root), pinned.opened[pinned.aggregation.root]
     newest = max([*(extent or ()), *opened[TIMESTAMP].to_pylist()], default=span[1])
     return Crossings(out=min(-more, moved) if newest >= span[1] else 0)
 
 
-def _events(rows: pa.Table) -> int:
-    return int(pc.sum(rows[EVENTS]).as_py() or 0)
+def events_of(tables: Iterable[pa.Table]) -> int:
+    """How many events rows have in all."""
+    return sum(int(pc.sum(rows[EVENTS]).as_py() or 0) for rows in tables)
 
 
 def _inside(times: pa.ChunkedArray, span: Span) -> Any:

@@ -27,7 +27,7 @@ from rollup.hosts.spark.tasks.task import TaskSpec, by_offset
 from rollup.lifecycle.replay.raw_files import FILES, FileReader, RawFile
 from rollup.lifecycle.replay.raw_kafka import KafkaReader
 from rollup.lifecycle.replay.rebuild import Span
-from rollup.plan.aggregation import Aggregation
+from rollup.plan.aggregation import Aggregation, Clock
 from rollup.plan.app import Annotation
 from rollup.plan.retention import period
 from rollup.plan.types import Type
@@ -180,11 +180,14 @@ class RawSource:
 
     def _reader(self, stream: str) -> Reader:
         options = self._options[stream]
+        # What goes by the time of arrival is computed again as a whole.
+        arriving = self.aggregation.clock is Clock.ARRIVAL
+        slack = None if arriving else slack_of(self.slack, options)
         if options["kind"] == "kafka":
-            return KafkaReader(self.conf, self.program.streams[stream], options, slack_of(self.slack, options))
+            return KafkaReader(self.conf, self.program.streams[stream], options, slack)
         if options["kind"] in FILES:
             checkpoint = None if self.folder is not None else self.conf.checkpoint / stream
-            return FileReader(self.program.streams[stream], options, checkpoint, slack_of(self.slack, options))
+            return FileReader(self.program.streams[stream], options, checkpoint, slack)
         raise ConfigError(
             f"stream {stream} comes from {options['kind']}, which keeps no raw events to read again",
             hint=f"{', '.join((*FILES, 'kafka'))} can be read again",

@@ -26,15 +26,15 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError, SystemFault, refused_by_system
 from rollup.hosts.pipeline import Pipeline
-from rollup.lifecycle.replay.crossings import Crossings, refuse
+from rollup.lifecycle.replay.crossings import Crossings, events_of, refuse, refuse_part
 from rollup.lifecycle.replay.raw import Folded, Piece, RawSource, batches
 from rollup.lifecycle.replay.rebuild import Pinned, Span, within
-from rollup.plan.aggregation import Aggregation, Policy
+from rollup.plan.aggregation import Aggregation, Clock, Policy
 from rollup.stores.base import Commit
 from rollup.stores.memory import MemoryStore
 
 _PROGRESS = "progress.jsonl"
-_KEPT = ("arrived", "events", "clock")
+_KEPT = ("arrived", "events", "outside", "clock")
 """What a replay that is stopped goes on from, beside what is done and what crossed."""
 _STEP = ("done", "part", *_KEPT, *(each.name for each in fields(Crossings)))
 
@@ -80,7 +80,7 @@ class TrueRows:
     """Rows of the finest level of a range with every event in its true bucket, made piece by piece.
 
     What is done is kept in a folder, so that a replay that was stopped goes on from there. `events` counts the records
-    that have been looked at, in the range or not. Where the job merges late events and all of its past is read,
+    that have been looked at, in the range or not, and `outside` the events that count outside of it. Where the job merges late events and all of its past is read,
     `crossings` has those that it merged across an end of the range.
     """
 
@@ -92,6 +92,7 @@ class TrueRows:
     arrived: dict[str, int] = field(default_factory=dict[str, int])
     parts: list[str] = field(default_factory=list[str])
     events: int = 0
+    outside: int = 0
     clock: int | None = None
     crossings: Crossings = field(default_factory=Crossings)
 
@@ -143,6 +144,7 @@ class TrueRows:
             folded = self.raw.fold(batch, self.arrived, self.span)
             self._trace(folded)
             rows = [within(table, *self.span).select(self._names) for table in folded.partials]
+            self.outside += events_of(folded.partials) - events_of(rows)
             part = RecordFolder(self.folder).write_rows(f"part-{len(self.parts):06d}.arrow", self._merged(rows))
             self.parts.append(part)
             names = [piece.name for piece in batch]
@@ -176,7 +178,9 @@ class TrueRows:
             self.crossings = self.crossings.with_moves(admitted.moves, self.span)
 
     def refuse_crossed(self, pinned: Pinned) -> None:
-        """Raise StoreError when the range may not be replayed alone, as late events crossed an end of it."""
+        """Raise StoreError when the range may not be replayed alone, as events crossed an end of it."""
+        if self.raw.aggregation.clock is Clock.ARRIVAL:
+            return refuse_part(pinned, self.span, self.outside)
         refuse(pinned, self.span, self.rows(), self.crossings if self.raw.entire else None)
 
     def rows(self) -> pa.Table:
