@@ -25,8 +25,8 @@ from rollup.plan.aggregation import TIMESTAMP, Clock
 _WINDOW = {Duration.MINUTES: Duration.DAYS, Duration.HOURS: Duration.MONTHS, Duration.DAYS: Duration.YEARS}
 """How much of a level is compared at once, so that memory holds a day of seconds and not all of them."""
 _AT_ONCE = 2_000_000
-_EVERYTHING = (-(2**62), 2**62)
 """Finer rows up to which a level is compared whole."""
+_EVERYTHING = (-(2**62), 2**62)
 
 
 @dataclass(frozen=True)
