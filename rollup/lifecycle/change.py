@@ -17,10 +17,11 @@ from sqlglot import exp
 
 from rollup.aggregation.state import State
 from rollup.core.dialects import to_sql
-from rollup.core.errors import StoreError
+from rollup.core.errors import LostCommitsError, StoreError
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.rebuild import closed_until
+from rollup.lifecycle.status import newest
 from rollup.plan.aggregation import Aggregation, Clock
 from rollup.retrieval.questions import Ask
 from rollup.stores.base import Store
@@ -32,6 +33,8 @@ _FIXED = {
     "zone": "the zone of times without one",
     "cut": "whose zone cuts the buckets",
 }
+_TIMES = ("clock", "zone", "cut")
+"""What rows depend on, and tables do not."""
 _MEANING = {"stream": "the stream", "filter": "the filter", "time": "the time of events"}
 _OWN = "each row's own"
 FORM = 2
@@ -83,8 +86,8 @@ def declaration(aggregation: Aggregation) -> dict[str, Any]:
     }
 
 
-def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
-    """What is different between two declarations."""
+def compare(old: Mapping[str, Any], new: Mapping[str, Any], filled: bool = True) -> Change:
+    """What is different between two declarations of tables, which may not be `filled` yet: then no row means anything."""
     if old.get("form") != new.get("form"):
         return _compare_forms(old, new)
     if "cut" not in old:  # written before a declared zone cut texts, too
@@ -93,7 +96,9 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
     refused = [
         f"{what} ({_short(old[key])} → {_short(new[key])}): rows of both do not merge"
         for key, what in _FIXED.items()
-        if old[key] != new[key] and not (key == "zone" and old["cut"] != new["cut"])  # which says it
+        if old[key] != new[key]
+        and (filled or key not in _TIMES)
+        and not (key == "zone" and old["cut"] != new["cut"])  # which says it
     ]
     for name in sorted(set(before) & set(after)):
         if before[name] != after[name]:
@@ -102,7 +107,9 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
             refused.append(f"column {name} has another {which} ({before[name][at]} → {after[name][at]})")
     added, dropped = tuple(n for n in after if n not in before), tuple(n for n in before if n not in after)
     meaning = [
-        f"{what} ({_short(old[key])} → {_short(new[key])})" for key, what in _MEANING.items() if old[key] != new[key]
+        f"{what} ({_short(old[key])} → {_short(new[key])})"
+        for key, what in _MEANING.items()
+        if filled and old[key] != new[key]
     ]
     said = [f"{key}: {old[key]} → {new[key]}, from now on" for key in ("buffer", "policy") if old[key] != new[key]]
     said += [
@@ -140,6 +147,17 @@ def _without_words(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {**declared, **plain, **columns}
 
 
+def taken(store: Store, aggregation: Aggregation, state: State | None) -> bool:
+    """Whether tables hold an event, or may hold one as their commits are lost; `state` is that of the newest commit."""
+    if state is not None:
+        return closed_until(state, aggregation) is not None
+    try:
+        newest(store)
+    except LostCommitsError:
+        return True
+    return False
+
+
 def settle(book: Book, store: Store, aggregation: Aggregation, state: State | None, accept: bool = False) -> Change:
     """Bring the tables in line with the declaration before the job starts; what was different.
 
@@ -150,7 +168,7 @@ def settle(book: Book, store: Store, aggregation: Aggregation, state: State | No
     if page.declaration is None:
         book.write(replace(page, declaration=new))
         return Change()
-    change = compare(page.declaration, new)
+    change = compare(page.declaration, new, taken(store, aggregation, state))
     if change.refused:
         raise StoreError(
             f"{aggregation.name} has tables of another declaration: {'; '.join(change.refused)}", hint=_BESIDE

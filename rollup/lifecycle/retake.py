@@ -29,7 +29,10 @@ from rollup.core.untyped import pc
 from rollup.hosts.local import LocalHost
 from rollup.hosts.statements.outlets import outlets_of
 from rollup.hosts.statements.refusals import letters_of
+from rollup.lifecycle.book import Book
+from rollup.lifecycle.change import settle
 from rollup.lifecycle.lease.places import held, leases_of
+from rollup.lifecycle.status import newest_state
 from rollup.plan.lateness import ahead_of
 from rollup.program import Program
 from rollup.sources.registry import source
@@ -113,6 +116,7 @@ class Retake:
         """A line for each stream: what was taken in again, and what is still dead. Raises StoreError while a job is at work."""
         leases = leases_of(self._conf, self._program, "retake")
         with held(leases, "stop it first: letters are taken in between two runs"):
+            self._settle()
             host = _Host(self._conf, self._program)
             shutil.rmtree(self._aside, ignore_errors=True)  # of one that was killed
             if self._home.exists():
@@ -128,11 +132,19 @@ class Retake:
                         some = pc.is_null(chosen["by"]) if by is None else pc.equal(chosen["by"], by)
                         yield self._retaken(host, name, chosen.filter(some), by)
 
+    def _settle(self) -> None:
+        """What a changed declaration means for the tables, as at the start of a job. Raises StoreError when it is refused."""
+        for name, aggregation in self._program.aggregations.items():
+            store = open_store(self._conf, aggregation, self._engine)
+            settle(Book.of(self._conf, name), store, aggregation, newest_state(store))
+
     def _retaken(self, host: _Host, stream: str, letters: pa.Table, by: str | None) -> str:
         if by is None:
             self._refuse_joins(stream)
         events, gone, added = self._events(host, stream, letters) if by is None else self._refused(stream, letters, by)
         if not events.num_rows:
+            if added.num_rows:
+                self._letters.replace(gone, added, time.time_ns() // 1_000_000)
             return _none(stream, letters.num_rows)
         self._write(stream, events, gone, added)
         point("retake.request")

@@ -46,7 +46,12 @@ def ran(job: Job) -> Reporter:
     ("content", "kind", "reason", "cure"),
     [
         ('{"k": "a", "v": 1, "ts": "2024-01-01T10:00:00Z"}\n', "json", "ts is not a long", "`ts string` in the app"),
-        ('{"k": "a", "v": "1,5", "ts": 1700000000000}\n', "json", "v is not a double", "decimal comma"),
+        (
+            '{"k": "a", "v": "1,5", "ts": 1700000000000}\n',
+            "json",
+            "v is not a double",
+            "decimal comma: `v string` in the app and `convert(str:replace(v, ',', '.'), 'double')`",
+        ),
         ('{"k": "a", "v": 1, "ts": 1700000000000000}\n', "json", "years 1 to 9999", "probably in microseconds"),
         ('{"k": "a", "v": 1, "ts": 1700000000000000000}\n', "json", "years 1 to 9999", "probably in nanoseconds"),
         ("k,v,ts\na,1,1700000000000\n", "json", "not a record", '`kind = "csv"`'),
@@ -134,6 +139,8 @@ def test_the_command_lists_them_by_reason_and_exports_them(tmp_path: Path) -> No
     (letter,) = [json.loads(line) for line in exported.output.splitlines()]
     assert json.loads(letter["raw"]) == {"k": "b", "v": 1.0, "ts": None}
     none = run.invoke(cli, ["dead", str(job.path), "--stream", "Other"])
+    assert "there is no stream 'Other'" in str(none.exception)
+    none = run.invoke(cli, ["dead", str(job.path), "--reason", "other"])
     assert (none.exit_code, none.output) == (0, "no dead letters\n")
 
 

@@ -264,3 +264,33 @@ def test_a_job_killed_behind_the_commit_of_its_statements_has_their_dead_letters
     job.run(ModelSpark())  # type: ignore[arg-type]
     assert [row["position"] for row in job.letters()] == [f"{tmp_path}/in/a.json:0"]
     assert told(job, "told") == [2] and answers(job.conf, "n", "minutes", "A") == [(1,), (1,)]
+
+
+def test_the_advised_cures_cure_a_run_of_which_nothing_could_be_used(tmp_path: Path) -> None:
+    """Tables that hold no event take another kind of time, and another stream: no row of them means anything yet."""
+    app = "define stream S (k string, v {}, ts {});\n{}define aggregation A from {} select k, sum(v) as s, count() as n group by k aggregate by ts every sec, min;\n"
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"k": "a", "v": "1,5", "ts": "2024-01-01T10:00:00Z"}\n' * 2)
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=app.format("double", "long", "", "S"), streams=("S",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert {row["reason"] for row in job.letters()} == {"v is not a double"}
+    query = "from S select k, convert(str:replace(v, ',', '.'), 'double') as v, ts insert into T;\n"
+    (tmp_path / "app.siddhi").write_text(app.format("string", "string", query, "T"))
+    assert retaken(job) == ["S: 2 records were taken in again"]
+    assert answers(job.conf, "k, s, n", "minutes", "A") == [("a", 3.0, 2)]
+    (tmp_path / "app.siddhi").write_text(app.format("string", "long", query, "T"))
+    with pytest.raises(StoreError, match=r"the kind of time \(string → long\)"):
+        retaken(job)
+
+
+def test_the_reason_of_a_file_that_was_dead_as_a_whole_becomes_those_of_its_records(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("k;v;ts\na;much;1000\nb;more;2000\n")
+    source = {"kind": "csv", "path": "in"}
+    job = Job(tmp_path, source, app=APP, streams=("S",))
+    job.run(ModelSpark())  # type: ignore[arg-type]
+    assert [row["reason"] for row in job.letters()] == ["the file has no column k, v, ts; it has k;v;ts"]
+    Job(tmp_path, {**source, "separator": ";"}, app=APP, streams=("S",))
+    for _ in range(2):
+        retaken(job)
+        assert [row["reason"] for row in job.letters()] == ["v is not a double"] * 2

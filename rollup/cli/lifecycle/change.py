@@ -20,12 +20,13 @@ def change(
     """Say what is different from the declaration of the tables. Exit code 1 when something is refused."""
     refused = False
     for one in chosen(conf, aggregation):
-        from rollup.lifecycle.change import compare, declaration, settle
+        from rollup.lifecycle.change import compare, declaration, settle, taken
         from rollup.lifecycle.lease.places import held, lease_of
         from rollup.lifecycle.status import newest_state
 
-        before = one.book.page().declaration
-        found = None if before is None else compare(before, declaration(one.aggregation))
+        before, state = one.book.page().declaration, newest_state(one.store)
+        filled = taken(one.store, one.aggregation, state)
+        found = None if before is None else compare(before, declaration(one.aggregation), filled)
         for line in found.lines if found else ["nothing has changed"]:
             print(f"{one.aggregation.name}: {line}")
         refused |= bool(found and found.refused)
@@ -37,7 +38,7 @@ def change(
             )
         if found and accept:
             with held([lease_of(one.conf, one.aggregation, "change")]):
-                settle(one.book, one.store, one.aggregation, newest_state(one.store), accept=True)
+                settle(one.book, one.store, one.aggregation, state, accept=True)
     if aggregation is None:
         from rollup.lifecycle.states import changed_statements
 

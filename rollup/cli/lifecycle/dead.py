@@ -9,6 +9,7 @@ import typer
 
 from rollup.cli.lifecycle.shared import ConfArgument, JsonOption
 from rollup.conf import load
+from rollup.core.errors import ConfigError
 
 
 def dead(
@@ -22,19 +23,18 @@ def dead(
 ) -> None:
     """List the dead letters of a job by stream and reason, or all of them as JSON lines. Exit code 1: there are some."""
     found = load(conf)
+    from rollup.stores.dead_letters import DeadLetters
+
+    letters = DeadLetters(found.tables).read().to_pylist()
+    if stream is not None and stream not in (known := {*(row["stream"] for row in letters), *found.program().streams}):
+        raise ConfigError(f"there is no stream {stream!r}", hint=f"streams: {', '.join(sorted(known))}")
     if retake:
         from rollup.lifecycle.retake import Retake
 
         for line in Retake(found, found.program()).run(stream, reason):
             print(line)
         return
-    from rollup.stores.dead_letters import DeadLetters
-
-    rows = [
-        row
-        for row in DeadLetters(found.tables).read().to_pylist()
-        if stream in (None, row["stream"]) and (reason is None or reason in row["reason"])
-    ]
+    rows = [row for row in letters if stream in (None, row["stream"]) and (reason is None or reason in row["reason"])]
     if json:
         for row in rows:
             print(jsonlib.dumps(row, ensure_ascii=False))

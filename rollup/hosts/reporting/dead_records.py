@@ -232,16 +232,21 @@ def _thousands(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     found = re.match(r"(\w+) is not a (?:double|float|long|int)$", reason)
     if found is None or not _THOUSANDS.search(f"|{raw}|"):
         return None
-    return (
-        "numbers are probably written with a comma between thousands: let the producer write digits and a point alone"
-    )
+    return f"numbers are probably written with a comma between thousands: {_replaced(found.group(1), '')}"
 
 
 def _comma(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     found = re.match(r"(\w+) is not a (?:double|float|long|int)$", reason)
     if found is None or not _COMMA.search(f"|{raw}|"):
         return None
-    return "numbers are probably written with a decimal comma: let the producer write a point, which alone is read"
+    return f"numbers are probably written with a decimal comma: {_replaced(found.group(1), '.')}"
+
+
+def _replaced(name: str, by: str) -> str:
+    return (
+        f"`{name} string` in the app and `convert(str:replace({name}, ',', '{by}'), 'double')` in a query before the aggregation "
+        "read them"
+    )
 
 
 def reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, int, Mapping[str, Any]]]:
