@@ -21,7 +21,6 @@ from rollup.core.errors import LostCommitsError, StoreError
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.rebuild import closed_until
-from rollup.lifecycle.status import newest
 from rollup.plan.aggregation import Aggregation, Clock
 from rollup.retrieval.questions import Ask
 from rollup.stores.base import Store
@@ -149,6 +148,8 @@ def _without_words(declared: Mapping[str, Any]) -> dict[str, Any]:
 
 def taken(store: Store, aggregation: Aggregation, state: State | None) -> bool:
     """Whether tables hold an event, or may hold one as their commits are lost; `state` is that of the newest commit."""
+    from rollup.lifecycle.status import newest  # questions, which read notes here, need nothing of it
+
     if state is not None:
         return closed_until(state, aggregation) is not None
     try:
