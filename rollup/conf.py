@@ -78,6 +78,7 @@ from rollup.core.storage import checked, use
 from rollup.core.texts import text_of, toml_of
 from rollup.lang.languages import by_ending
 from rollup.sinks.kinds import KINDS as SINKS
+from rollup.sources.kinds import FORMAT
 from rollup.sources.kinds import KINDS as SOURCES
 from rollup.stores.kinds import KINDS as STORES
 
@@ -203,7 +204,9 @@ class Conf:
         from rollup.program import Declaration
 
         ahead_of(self.ahead)
-        return Declaration(self._text(), self.zone if self.zoned else None, Lateness.of(self.sources, self.late))
+        changes = tuple(name for name, options in self.sources.items() if FORMAT in options)
+        zone = self.zone if self.zoned else None
+        return Declaration(self._text(), zone, Lateness.of(self.sources, self.late), changes=changes)
 
     def _text(self) -> str:
         text = text_of(self.app, "the app")
@@ -320,6 +323,7 @@ def _settings(path: Path, given: Any, under: str = "") -> Iterator[tuple[str, st
 
 def check(conf: Conf, program: Program) -> None:
     """Raise ConfigError unless every stream that needs a source has one, and no source is for nothing."""
+    from rollup.plan.app import SIGN
     from rollup.plan.lateness import idle_of
 
     for name in program.inputs:
@@ -339,3 +343,8 @@ def check(conf: Conf, program: Program) -> None:
     for name in conf.sinks:
         if name not in program.streams and name not in {join.target for join in program.joins}:
             raise ConfigError(f"{conf.path}: [sinks.{name}] names no stream of the app")
+        if name in program.streams and SIGN in program.streams[name].attributes:
+            raise ConfigError(
+                f"{conf.path}: [sinks.{name}]: {name} is a stream of changes, and a sink takes no row back",
+                hint="aggregations read it, and queries that feed them",
+            )

@@ -17,8 +17,9 @@ from rollup.lang.siddhi.apps import parse_app
 from rollup.lang.sql.declarations import in_sql, parse_created
 from rollup.plan.aggregation import Aggregation, column, compile_aggregation, defined
 from rollup.plan.annotations import check_stream, notices, stream_time, stream_zone
-from rollup.plan.app import Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
+from rollup.plan.app import SIGN, Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import FILTER, Scope, bind, condition
+from rollup.plan.functions import Bound
 from rollup.plan.lateness import UNSAID, Lateness
 from rollup.plan.names import check_distinct
 from rollup.plan.types import Type
@@ -82,6 +83,8 @@ class Declaration:
     lateness: Lateness = UNSAID
     heard: tuple[str, ...] = ()
     """The streams that the statements of the whole app read, where the text is what tasks need of it."""
+    changes: tuple[str, ...] = ()
+    """The streams whose sources also take rows back."""
 
     def program(self) -> Program:
         """The app, compiled; see `compile_app`."""
@@ -250,7 +253,11 @@ def _compiled(declaration: Declaration) -> Program:
     streams = dict(app.streams)
     for stream in streams.values():
         _check_attributes(stream)
-    derivations = tuple(_derivation(query, streams) for query in _ordered(app.queries, streams))
+    queries = _ordered(app.queries, streams)
+    changes = _changes(declaration.changes, queries)
+    for name in changes & streams.keys():
+        streams[name] = _signed(streams[name])
+    derivations = tuple(_derivation(query, streams, changes) for query in queries)
     declared = [
         declaration.lateness.declared(a, lambda stream: _feeding(stream, derivations)) for a in app.aggregations
     ]
@@ -264,11 +271,19 @@ def _compiled(declaration: Declaration) -> Program:
             raise PlanError(f"{name!r} is both a stream and an aggregation", hint="rename one of them")
     for join in app.joins:
         _check_join(join, streams, aggregations)
+        if join.source.stream in changes:
+            raise PlanError(
+                f"{join.source.stream} is a stream of changes, and cannot ask an aggregation",
+                line=join.source.line,
+                column=join.source.column,
+                hint="aggregations read it, and queries that feed them",
+            )
     if statements is not None:
         streams = {**streams, **statements.streams}
         _check_fed(app, aggregations, statements)
         _check_answers(app, statements.reads)
         _check_sinks(parts.sinks, statements)
+        _check_told(statements, changes, aggregations)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
     heard = declaration.heard if statements is None else tuple(sorted(statements.reads & streams.keys()))
     rollups = replace(declaration, text=parts.rollups, heard=heard)
@@ -294,6 +309,38 @@ def _check_sinks(sinks: Mapping[str, Sequence[Annotation]], statements: Statemen
             check_stream(name, given)
         if len(given) > 1:
             raise given[1].refuse(f"{name} has two sinks", "one @sink a stream")
+
+
+def _changes(declared: Collection[str], queries: Sequence[StreamQuery]) -> frozenset[str]:
+    """The streams of which rows are taken back: those declared, and what is derived from them."""
+    found = set(declared)
+    for query in queries:  # in the order in which events go through them
+        if query.source.stream in found:
+            found.add(query.target)
+    return frozenset(found)
+
+
+def _signed(stream: StreamDef) -> StreamDef:
+    """A stream whose rows say whether they come or are taken back."""
+    return replace(stream, attributes={**stream.attributes, SIGN: Type.INT})
+
+
+def _check_told(statements: Statements, changes: Collection[str], aggregations: Mapping[str, Aggregation]) -> None:
+    """Refuse statements that read or feed a stream of changes, or what an aggregation of one closes."""
+    from rollup.aggregation.closings import closing_streams
+
+    told = {name: f"{name}, a stream of changes" for name in changes}
+    for aggregation in aggregations.values():
+        if aggregation.stream in changes:
+            told |= dict.fromkeys(
+                closing_streams(aggregation),
+                f"what {aggregation.name} closes of {aggregation.stream}, a stream of changes",
+            )
+    for name in sorted(told.keys() & (statements.reads | statements.streams.keys())):
+        raise PlanError(
+            f"statements read or feed {told[name]}: windows and patterns take no row back",
+            hint="aggregations read it, and queries that feed them",
+        )
 
 
 def _check_fed(app: App, aggregations: Mapping[str, Aggregation], statements: Statements) -> None:
@@ -344,7 +391,7 @@ def _ordered(queries: tuple[StreamQuery, ...], streams: Mapping[str, StreamDef])
     return ready
 
 
-def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation:
+def _derivation(query: StreamQuery, streams: dict[str, StreamDef], changes: Collection[str] = ()) -> Derivation:
     source = defined(query.source, streams)
     selection = query.selection
     if selection.group_by or selection.having or selection.order_by or selection.limit or selection.offset:
@@ -354,13 +401,17 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef]) -> Derivation
             column=query.source.column,
         )
     scope = Scope.of(source.attributes, source.name)
-    items = selection.items or tuple(Item(name, column(name)) for name in source.attributes)
+    items = selection.items or tuple(Item(name, column(name)) for name in source.attributes if name != SIGN)
     bound = [bind(item.expression, scope) for item in items]
     check_columns(items)
     given = {item.name: found.type for item, found in zip(items, bound, strict=True)}
     attributes = {name: kind or Type.STRING for name, kind in given.items()}
     made = StreamDef(query.target, attributes, line=query.source.line, column=query.source.column)
     _check_attributes(made)
+    if query.target in changes:
+        made, given = _signed(made), {**given, SIGN: Type.INT}
+        sign = column(SIGN) if SIGN in source.attributes else exp.Literal.number(1)
+        bound = [*bound, Bound(sign, Type.INT)]
     target = streams.setdefault(query.target, made)
     _fits(target, given, query.source)
     columns = [
@@ -379,8 +430,8 @@ def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -
         kind in (None, wanted) for kind, wanted in zip(given.values(), target.attributes.values(), strict=True)
     )
     if not fits:
-        wanted = ", ".join(f"{name} {kind}" for name, kind in target.attributes.items())
-        selected = ", ".join(f"{name} {kind or 'null'}" for name, kind in given.items())
+        wanted = ", ".join(f"{name} {kind}" for name, kind in target.attributes.items() if name != SIGN)
+        selected = ", ".join(f"{name} {kind or 'null'}" for name, kind in given.items() if name != SIGN)
         raise PlanError(
             f"the query selects ({selected}), but {target.name} is defined as ({wanted})",
             line=source.line,

@@ -14,14 +14,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import GMT, Duration, normal_zone
-from rollup.core.dialects import InOrder, LastBy, Mean, Milliseconds
+from rollup.core.dialects import Checked, InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
-from rollup.engine.aggregates.partials import HELPER, Find, Moment, Partial, Shape
+from rollup.engine.aggregates.partials import COUNT, HELPER, Find, Moment, Partial, Shape
 from rollup.plan.aggregates import (
     AGGREGATES,
     DOUBLE,
     EXACT,
     LONG,
+    WIDE,
     Gives,
     Kind,
     Summary,
@@ -32,7 +33,7 @@ from rollup.plan.aggregates import (
     kind_of,
     narrowed,
 )
-from rollup.plan.app import AggregationDef, Annotation, Item, Source, StreamDef, check_columns, position
+from rollup.plan.app import SIGN, AggregationDef, Annotation, Item, Source, StreamDef, check_columns, position
 from rollup.plan.composed import COMPOSED, composed
 from rollup.plan.expressions import FILTER, Scope, bind, condition
 from rollup.plan.functions import Bound
@@ -46,6 +47,8 @@ TIME = "AGG_TIME"
 """AGG_TIMESTAMP once more, as a timestamptz, in all that speaks PostgreSQL's SQL: what charts want on their axis."""
 KIND, COMMIT = "AGG_KIND", "AGG_COMMIT"
 """Columns of the ledger of late events: what was done with them, and in which commit."""
+CAME, BACK = "AGG_COUNT", "AGG_BACK"
+"""Of a stream of changes: how many rows came, and how many of them were taken back."""
 SHARED = tuple(f"AGG_{which}_{what}" for which in ("FIRST", "LAST") for what in ("EVENT_TIMESTAMP", "ARRIVAL"))
 """The columns that first, last and plain values are chosen by; all arguments share them."""
 ARRIVED = Moment(exp.column("__ts"), exp.column("__arrival"))
@@ -160,6 +163,11 @@ class Aggregation:
         return pa.schema([(name, kind.table) for name, kind in self.kinds.items()])
 
     @property
+    def left(self) -> exp.Expr | None:
+        """Of an aggregation of changes, whether a merged row has a row of the stream left; None where none is taken back."""
+        return exp.NEQ(this=column(CAME), expression=column(BACK)) if BACK in self.kinds else None
+
+    @property
     def sketches(self) -> bool:
         """Whether a column holds a sketch, which only Python and DuckDB can merge."""
         return any(pa.types.is_binary(value.kind.arrow) for value in self.values)
@@ -189,6 +197,8 @@ def compile_aggregation(
     options = Options.read(definition)
     clock, time = _clock(definition, scope)
     options.check(definition, clock)
+    if SIGN in stream.attributes:
+        _check_changes(definition, clock, options.policy)
     retention(options.purge, definition.levels)
     where = definition.source.filter
     items = _items(definition, stream)
@@ -216,9 +226,29 @@ def compile_aggregation(
     return made
 
 
+def _check_changes(definition: AggregationDef, clock: Clock, policy: Policy) -> None:
+    """Refuse what would not take a row back where it has been counted."""
+    problem = None
+    if clock is Clock.ARRIVAL:
+        problem = "by the time of arrival", "`aggregate by` a time that rows have"
+    elif policy is not Policy.CORRECT:
+        problem = (
+            f"with the policy {policy} for late events",
+            "@OutOfOrder('correct'), or `policy = \"correct\"` in [late]",
+        )
+    if problem is not None:
+        raise PlanError(
+            f"{definition.source.stream} is a stream of changes, and {definition.name} aggregates it {problem[0]}: "
+            "a row would be taken back from another bucket than its own",
+            line=definition.line,
+            column=definition.column,
+            hint=problem[1],
+        )
+
+
 def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
     chosen = definition.selection.items
-    items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes]
+    items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes if name != SIGN]
     check_columns(items)
     items = [Item(item.name, composed(item.expression)) for item in items]
     for item in items:
@@ -257,6 +287,8 @@ class _Builder:
     """Collects the columns that a select list needs; aggregates that share a partial share its column."""
 
     def __init__(self, definition: AggregationDef, scope: Scope, items: Sequence[Item]) -> None:
+        self._changes = ("", SIGN) in scope.columns
+        self._stream = definition.source.stream
         self._scope = Scope(scope.columns, self._aggregate)
         self._plain_scope = Scope(scope.columns, self._no_aggregate)
         attributes = [name for qualifier, name in scope.columns if not qualifier]
@@ -273,8 +305,10 @@ class _Builder:
 
     def values(self) -> tuple[Value, ...]:
         """Plain values, the columns that order them, base columns, the count of events, and which sums are lost."""
+        if self._changes:
+            self._partials |= {CAME: _count_all(CAME, _only(1)), BACK: _count_all(BACK, _only(-1))}
         overflows = [_overflow(value.name) for value in self._partials.values() if value.kind == EXACT]
-        return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_events(), *overflows)
+        return (*self._plain.values(), *self._ordering(), *self._partials.values(), _count_all(EVENTS), *overflows)
 
     def _key(self, node: exp.Expr, name: str) -> Key:
         bound = bind(node, self._plain_scope)
@@ -302,6 +336,8 @@ class _Builder:
             raise PlanError(f"the name {item.name!r} is that of a group key", hint="rename the column with `as`").at(
                 *position(item.expression)
             )
+        if self._changes:
+            raise self._lasting(f"{item.name} is the value of the latest event").at(*position(item.expression))
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
         prepared = _event(exp.cast(bound.sql, kind.sql))
@@ -327,8 +363,10 @@ class _Builder:
                 )
             return None
         if call.name.lower() == "count" and not call.expressions:
-            self._partials.setdefault("AGG_COUNT", _count_all())
-            return Bound(column("AGG_COUNT"), Type.LONG)
+            if self._changes:
+                return Bound(exp.paren(exp.Sub(this=column(CAME), expression=column(BACK))), Type.LONG)
+            self._partials.setdefault(CAME, _count_all(CAME))
+            return Bound(column(CAME), Type.LONG)
         most = (found.constant or found).kept.constants[1]
         if not found.kept.constants[0] <= len(call.expressions) - 1 <= most:
             raise PlanError(
@@ -346,24 +384,60 @@ class _Builder:
             found = found.constant
         result = found.type(call.name, argument.type)
         suffix = self._suffixes(call.expressions[0])
-        names = {
-            partial.name: self._partial(partial, argument.sql, argument.type, suffix) for partial in found.kept.partials
-        }
+        partials = {partial.name: partial for partial in found.kept.partials}
+        if self._changes:
+            if any(partial.less is None for partial in partials.values()):
+                raise self._lasting(f"what {call.name} keeps of a bucket does not tell")
+            find = self._left(partials, argument.sql, argument.type, suffix)
+        else:
+            find = self._kept(partials.values(), argument.sql, argument.type, suffix)
         if result.exact and found.gives is Gives.MEAN:
-            return Bound(Mean(this=column(names["sum"]), expression=column(names["count"]), to=result.sql), result)
-        return Bound(found.kept.value(lambda partial: column(names[partial]), constants), result)
+            return Bound(Mean(this=find("sum"), expression=find("count"), to=result.sql), result)
+        return Bound(found.kept.value(find, constants), result)
 
-    def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str) -> str:
-        name = f"{column_of(partial.name)}_{suffix}"
+    def _lasting(self, said: str) -> PlanError:
+        return PlanError(
+            f"{self._stream} is a stream of changes, and {said}: nothing tells what it is when a row was taken back",
+            hint="sum, count, avg, stdDev, variance, weightedAvg, histogram, and group keys",
+        )
+
+    def _kept(
+        self, partials: Iterable[Partial], argument: exp.Expr, kind: Type, suffix: str, back: bool = False
+    ) -> Find:
+        """The columns of partials of an argument, by their names."""
+        names = {partial.name: self._partial(partial, argument, kind, suffix, back) for partial in partials}
+        return lambda partial: column(names[partial])
+
+    def _left(self, partials: Mapping[str, Partial], argument: exp.Expr, kind: Type, suffix: str) -> Find:
+        """What partials are of what is left: of the rows that came without those that were taken back."""
+        with_count = {**partials, COUNT.name: COUNT}
+        came, gone = (
+            self._kept(with_count.values(), _only(sign, argument), kind, suffix, sign < 0) for sign in (1, -1)
+        )
+
+        def wide(side: Find) -> Find:
+            return lambda name: exp.cast(side(name), WIDE)
+
+        def find(name: str) -> exp.Expr:
+            less, kind = with_count[name].less, self._partials[came(name).name].kind
+            assert less is not None
+            if kind == EXACT:
+                return Checked(this=less(wide(came), wide(gone)), to=Type.LONG.sql)
+            return exp.cast(less(came, gone), kind.sql)
+
+        return find
+
+    def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str, back: bool) -> str:
+        name = f"{_column_of(partial.name, back)}_{suffix}"
         if partial.shape is Shape.ARGUMENTS and kind is Type.TIMESTAMP:
             # As numbers: no server's clock makes one of two of them, as the hour that comes twice would.
             argument, kind = exp.Anonymous(this="EPOCH_US", expressions=[argument.copy()]), Type.LONG
         prepared = partial.prepare(exp.cast(argument.copy(), kind.sql), ARRIVED)
         if partial.name in _CHOSEN:
             self._order.add(partial.name)
-        siblings = _siblings(suffix)
+        siblings = _siblings(suffix, back)
         stored = kind_of(partial, kind)
-        helper = None if partial.helper is None else (_helper(suffix), *partial.helper(siblings))
+        helper = None if partial.helper is None else (_helper(suffix, back), *partial.helper(siblings))
         merge = partial.merge(siblings)
         if stored == DOUBLE and isinstance(merge, exp.Sum):
             merge = InOrder(this=merge.this)
@@ -394,15 +468,27 @@ def _keys_only(keys: Sequence[Key]) -> Mapping[tuple[str, str], Bound]:
     return {("", key.name): Bound(column(key.name), key.type) for key in keys}
 
 
-def _helper(suffix: str) -> str:
+def _only(sign: int, argument: exp.Expr | None = None) -> exp.Expr:
+    """An argument (or 1) of the rows that came, or of those that were taken back; null of the others."""
+    kind = exp.GT if sign > 0 else exp.LT
+    mine = kind(this=column(SIGN), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=mine, true=exp.Literal.number(1) if argument is None else argument.copy())])
+
+
+def _column_of(partial: str, back: bool) -> str:
+    """What the column of a partial begins with; `back`: of the rows that were taken back."""
+    return column_of(f"back_{partial}" if back else partial)
+
+
+def _helper(suffix: str, back: bool) -> str:
     """The weighted mean of a group, while its rows are merged."""
-    return f"__mean_{suffix}"
+    return f"__{_column_of('mean', back)}_{suffix}"
 
 
-def _siblings(suffix: str) -> Find:
+def _siblings(suffix: str, back: bool) -> Find:
     def find(wanted: str) -> exp.Expr:
-        name = column_of(wanted)
-        return column(_helper(suffix) if wanted == HELPER else name if name in SHARED else f"{name}_{suffix}")
+        name = _column_of(wanted, back)
+        return column(_helper(suffix, back) if wanted == HELPER else name if name in SHARED else f"{name}_{suffix}")
 
     return find
 
@@ -416,17 +502,14 @@ def _last(name: str) -> exp.Expr:
     return LastBy(this=column(name), time=column("AGG_LAST_EVENT_TIMESTAMP"), arrival=column("AGG_LAST_ARRIVAL"))
 
 
-def _count_all() -> Value:
-    return Value("AGG_COUNT", LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column("AGG_COUNT")), LONG.sql))
-
-
-def _count_events() -> Value:
-    return Value(EVENTS, LONG, exp.Count(this=exp.Star()), exp.cast(exp.Sum(this=column(EVENTS)), LONG.sql))
+def _count_all(name: str, what: exp.Expr | None = None) -> Value:
+    """How many events there are, or those that are something."""
+    return Value(name, LONG, exp.Count(this=what or exp.Star()), exp.cast(exp.Sum(this=column(name)), LONG.sql))
 
 
 def overflow_of(total: str) -> str:
     """The column that goes with an exact sum: true where the sum left 64 bits and is null, otherwise null."""
-    return total.replace("AGG_SUM", "AGG_OVERFLOW", 1)
+    return total.replace("SUM", "OVERFLOW", 1)
 
 
 def _overflow(total: str) -> Value:

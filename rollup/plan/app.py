@@ -16,6 +16,8 @@ from rollup.core.errors import PlanError
 from rollup.plan.types import Type
 
 Position = tuple[int | None, int | None]
+SIGN = "__sign"
+"""The attribute of a stream of changes that says of a row whether it comes (1) or is taken back (-1)."""
 
 
 def position(node: exp.Expr) -> Position:

@@ -237,6 +237,8 @@ def _merged(
         *(column(name) for name in groups),
         *(exp.alias_(read_column(aggregation, v.name), v.name, quoted=True) for v in values),
     )
+    if (left := aggregation.left) is not None:
+        narrow = narrow.where(left, copy=False)
     if finality:
         merged = merged.select(exp.alias_(exp.Max(this=column(_OPEN)), _OPEN, quoted=True), copy=False)
         narrow = narrow.select(column(_OPEN), copy=False)
@@ -265,6 +267,7 @@ def _side(
 def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:
     """The stored columns that outputs are computed from, with the siblings their merges look at."""
     wanted = {found.name for output in outputs for found in output.final.find_all(exp.Column)} | {EVENTS}
+    wanted |= {found.name for found in aggregation.left.find_all(exp.Column)} if aggregation.left is not None else set()
     values = {value.name: value for value in aggregation.values}
     todo = [name for name in wanted if name in values]
     while todo:

@@ -30,9 +30,10 @@ from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.by_loop import SCANNED, events, scanned_rows, scanner_for
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, plain, read_documents
 from rollup.sources.content.presence import HAS, check_names, expected, great, json_looked, looked, objects
-from rollup.sources.content.records import check_paths, nothing, text, view
+from rollup.sources.content.records import NO_VALUE, check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
-from rollup.sources.topics.beside import Beside
+from rollup.sources.kinds import FORMAT
+from rollup.sources.topics.beside import KEY, OPTION, Beside
 from rollup.sources.topics.ranges import END, RANGES, Range, begun_at, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, values_of
 from rollup.sources.topics.values import Unread, Values, texts
@@ -46,6 +47,8 @@ _BITS = 20
 """Of an arrival number, below the millisecond."""
 _LATEST = 1 << 42
 """Timestamps from the year 2109 on, and those before 1970, say nothing of when a message arrived."""
+CHANGES = 2
+"""How many records a message of changes gives at most: the row as it was, and as it is."""
 COPIES = "copies"
 """The option that says how many numbers each event takes, see `Program.numbered`."""
 _ROOM = (1 << 63) - (1 << 60)
@@ -71,6 +74,7 @@ class Kafka:
     * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
     * `options` of Spark's Kafka source
     * `registry`, `registry_settings`, `schema_file`: what values are, see `rollup.sources.topics.values`; JSON without them
+    * `format`: "debezium" where messages are changes of rows, see `rollup.sources.topics.debezium`
     * `read`: who reads the messages, `tasks` or `spark`; by default tasks where they can
     """
 
@@ -110,6 +114,13 @@ class Kafka:
                 hint=f"without `{READ}` Spark reads the messages, as that option says",
             )
         assert self.values is not None and self.beside is not None and self._start
+        moving = [name for name, field in self.beside.fields.items() if field != KEY]
+        if FORMAT in self.options and moving:
+            raise ConfigError(
+                f"[sources.{self.stream.name}]: {OPTION} gives {moving[0]} the {self.beside.fields[moving[0]]} of a message, "
+                "and a row is taken back by another message than it came with",
+                hint=f"with `{FORMAT}`, {OPTION} takes `{KEY}` alone",
+            )
         check_names(self.stream, self.options)
         check_paths(self.stream, self.options.get("columns", {}))
 
@@ -194,7 +205,8 @@ class Kafka:
     def _latest(self) -> int:
         """Timestamps below it give messages their numbers. Of five copies and more even one of today has no room in 64
         bits: then offsets alone give the order, as in a batch that asks for it."""
-        return 0 if BY_OFFSET in self.options else min(_LATEST, _ROOM // int(self.options.get(COPIES, 1)) >> _BITS)
+        copies = int(self.options.get(COPIES, 1)) * (CHANGES if FORMAT in self.options else 1)
+        return 0 if BY_OFFSET in self.options else min(_LATEST, _ROOM // copies >> _BITS)
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         if END in batch.column_names and batch.num_rows:
@@ -203,12 +215,16 @@ class Kafka:
             return
         groups, unread = self.values.read(batch["value"])
         placed = self._placed(batch.drop_columns(["value"]))
+        if FORMAT in self.options:
+            unread = [one for one in unread if one.reason != NO_VALUE]  # it stands behind a delete
         if unread:
             yield self._unread(engine, placed, unread)
         for group in groups:
             messages = placed if len(group.places) == placed.num_rows else placed.take(group.places)
-            made = self._of_structs if pa.types.is_struct(group.records.type) else self._of_documents
-            yield made(engine, messages, group.records)
+            if FORMAT in self.options:
+                yield from self._of_changes(engine, messages, group.records)
+            else:
+                yield self._of_records(engine, messages, group.records)
 
     def _read(self, ranges: pa.Table) -> pa.Table:
         """The messages of ranges of offsets, as Spark would give them."""
@@ -245,6 +261,26 @@ class Kafka:
             for one, place in zip(unread, places, strict=True)
         ]
         return self._part(len(letters), pa.Table.from_pylist(letters, schema=DEAD), None, places="")
+
+    def _of_changes(
+        self, engine: ColumnEngine, placed: pa.Table, messages: pa.Array | pa.ChunkedArray
+    ) -> Iterator[Part]:
+        """Changes to events, each with a number of its own: of one message, what goes stands before what comes."""
+        from rollup.sources.topics.debezium import changes
+
+        found, unread = changes(engine, messages)
+        if unread:
+            yield self._unread(engine, placed, unread)
+        place = placed.column_names.index("__arrival")
+        for rows in found:
+            own = placed.take(rows.places)
+            numbers = pc.add(pc.multiply(own["__arrival"], CHANGES), int(rows.sign > 0))
+            yield self._of_records(engine, own.set_column(place, "__arrival", numbers), rows.records)
+
+    def _of_records(self, engine: ColumnEngine, placed: pa.Table, records: pa.Array | pa.ChunkedArray) -> Part:
+        """Records to events, however they are written."""
+        made = self._of_structs if pa.types.is_struct(records.type) else self._of_documents
+        return made(engine, placed, records)
 
     def _of_structs(self, engine: ColumnEngine, placed: pa.Table, records: pa.Array) -> Part:
         """Records with types to events."""

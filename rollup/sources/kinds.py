@@ -18,6 +18,8 @@ from rollup.core.options import (
 )
 from rollup.sources.topics.ways import READ, SPARK, TASKS
 
+FORMAT, DEBEZIUM = "format", "debezium"
+"""The option that says what messages are, where they are no events but changes of rows."""
 _ANY: Known = {"lateness": elsewhere, "idle": elsewhere}
 _FILES: Known = {
     "path": folder,
@@ -57,6 +59,7 @@ KINDS: dict[str, Provider] = {
             "columns": texts,
             "optional": names,
             "slack": elsewhere,
+            FORMAT: one_of(DEBEZIUM),
             READ: one_of(TASKS, SPARK),
             "message": texts,
             "registry": text,

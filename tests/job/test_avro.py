@@ -136,6 +136,20 @@ def test_exactly_the_messages_that_hold_no_record_are_none(data: st.DataObject) 
         assert wrong == {at: "not a record of its schema: 1 bytes stand behind it"}
 
 
+def test_a_type_that_is_used_twice_is_that_type_both_times() -> None:
+    inner = {
+        "type": "record",
+        "name": "I",
+        "fields": [{"name": "side", "type": {"type": "enum", "name": "E", "symbols": ["A", "B"]}}],
+    }
+    fields = [{"name": "a", "type": inner}, {"name": "b", "type": ["null", "I"]}, {"name": "c", "type": "E"}]
+    schema = {"type": "record", "name": "T", "fields": fields}
+    record = {"a": {"side": "A"}, "b": {"side": "B"}, "c": "B"}
+    reader, messages = Schema(json.dumps(schema)), pa.array([written(schema, record)])
+    for found, wrong in (reader.read(messages), reader._each(messages)):
+        assert not wrong and bare(found.to_pylist()) == [record]
+
+
 def test_what_cancels_out_is_still_seen() -> None:
     """A byte too many in one message and one too few in the next: together they are as long as two records."""
     schema = {"type": "record", "name": "T", "fields": [{"name": "a", "type": "bytes"}, {"name": "b", "type": "long"}]}

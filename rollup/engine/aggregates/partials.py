@@ -46,6 +46,9 @@ class Partial:
     `merge` is given its siblings by name. `helper`, when given, is a weighted mean (numerator, denominator) over the
     whole group of a row, computed before the merge, which has it as its sibling `HELPER`: the second moment needs the
     mean of the whole group.
+
+    `less` is the partial of a group without the events that were taken back, given those of what came and of what was
+    taken back, each with its count. None: nothing tells what is left.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Partial:
     prepare: Callable[[exp.Expr, Moment], exp.Expr]
     merge: Callable[[Find], exp.Expr]
     helper: Callable[[Find], tuple[exp.Expr, exp.Expr]] | None = None
+    less: Callable[[Find, Find], exp.Expr] | None = None
 
 
 HELPER = "helper"
@@ -103,6 +107,44 @@ def _merge_mean(find: Find) -> exp.Expr:
     return exp.cast(exp.Div(this=total, expression=some(count), typed=False, safe=True), "double")
 
 
+def _less_count(came: Find, gone: Find) -> exp.Expr:
+    return exp.paren(exp.Sub(this=came("count"), expression=gone("count")))
+
+
+def _less(name: str, came: Find, gone: Find) -> exp.Expr:
+    """A column of what came minus that of what was taken back; null where nothing is left."""
+    none = exp.EQ(this=gone("count"), expression=exp.Literal.number(0))
+    taken = exp.Case(ifs=[exp.If(this=none, true=exp.Literal.number(0))], default=gone(name))
+    left = exp.NEQ(this=_less_count(came, gone), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=left, true=exp.Sub(this=came(name), expression=taken))])
+
+
+def _less_mean(came: Find, gone: Find) -> exp.Expr:
+    def total(of: Find) -> exp.Expr:
+        return exp.Mul(this=exp.func("COALESCE", of("mean"), exp.Literal.number(0)), expression=of("count"))
+
+    left = exp.Sub(this=total(came), expression=total(gone))
+    return exp.Div(this=exp.paren(left), expression=some(_less_count(came, gone)), typed=False, safe=True)
+
+
+def _less_m2(came: Find, gone: Find) -> exp.Expr:
+    """Chan's formula for two parts, solved for one of them; never below 0, and 0 of one value."""
+    left = _less_count(came, gone)
+    spread = exp.paren(exp.Sub(this=came("mean"), expression=exp.func("COALESCE", gone("mean"), came("mean"))))
+    pairs = exp.Mul(this=exp.cast(came("count"), "double"), expression=gone("count"))
+    between = exp.Div(
+        this=exp.Mul(this=exp.Mul(this=pairs, expression=spread), expression=spread.copy()),
+        expression=some(left),
+        typed=False,
+        safe=True,
+    )
+    rest = exp.Sub(this=_less("m2", came, gone), expression=between)
+    zero = exp.cast(exp.Literal.number(0), "double")
+    one = exp.EQ(this=left.copy(), expression=exp.Literal.number(1))
+    none = exp.LT(this=rest, expression=zero)
+    return exp.Case(ifs=[exp.If(this=exp.or_(one, none), true=zero.copy())], default=rest.copy())
+
+
 def _text(x: exp.Expr) -> exp.Expr:
     """Values as sketches of texts take them: the two zeros are one."""
     if isinstance(x, exp.Cast) and x.to.this in (exp.DType.FLOAT, exp.DType.DOUBLE):
@@ -137,17 +179,24 @@ def _chosen(name: str, first: bool) -> Partial:
     )
 
 
-SUM = Partial("sum", Shape.SUM, lambda x, at: exp.Sum(this=x), _own("sum", _sum))
-COUNT = Partial("count", Shape.LONG, lambda x, at: exp.Count(this=x), _own("count", _count))
+SUM = Partial(
+    "sum",
+    Shape.SUM,
+    lambda x, at: exp.Sum(this=x),
+    _own("sum", _sum),
+    less=lambda came, gone: _less("sum", came, gone),
+)
+COUNT = Partial("count", Shape.LONG, lambda x, at: exp.Count(this=x), _own("count", _count), less=_less_count)
 MIN = Partial("min", Shape.ARGUMENT, lambda x, at: exp.Min(this=x), _own("min", lambda x: exp.Min(this=x)))
 MAX = Partial("max", Shape.ARGUMENT, lambda x, at: exp.Max(this=x), _own("max", lambda x: exp.Max(this=x)))
-MEAN = Partial("mean", Shape.DOUBLE, lambda x, at: exp.Avg(this=double(x)), _merge_mean)
+MEAN = Partial("mean", Shape.DOUBLE, lambda x, at: exp.Avg(this=double(x)), _merge_mean, less=_less_mean)
 M2 = Partial(
     "m2",
     Shape.DOUBLE,
     lambda x, at: exp.Mul(this=function("VAR_POP", double(x)), expression=exp.Count(this=x.copy())),
     _merge_m2,
     _weighted,
+    _less_m2,
 )
 VALUES = Partial("set", Shape.ARGUMENTS, lambda x, at: Values(this=x), _own("set", lambda x: Union(this=x)))
 FIRST, LAST = _chosen("first", True), _chosen("last", False)

@@ -47,7 +47,7 @@ letter is none, and is told at once."""
 _LONG = "regexp_matches(raw, '[0-9][0-9.]{15}')"
 """Whether a number of a record may have more digits than a double keeps, which DuckDB makes of a number of JSON."""
 _NUMBER = r"((?:\"(?:[^\"\\]|\\.)*\"|[^\"0-9-])*)(-?[0-9][0-9.eE+-]*)"
-_DIGITS = f"CASE WHEN {_LONG} THEN REGEXP_REPLACE(raw || '0', {text(_NUMBER)}, '\\1\"\\2\"', 'g')[:-4] ELSE raw END"
+DIGITS = f"CASE WHEN {_LONG} THEN REGEXP_REPLACE(raw || '0', {text(_NUMBER)}, '\\1\"\\2\"', 'g')[:-4] ELSE raw END"
 """A record with its long numbers as texts: what stands before a number is texts and signs, and behind the last one a 0."""
 
 
@@ -170,7 +170,7 @@ class Documents:
         ok = f"CASE WHEN __quick THEN true WHEN readable AND json_valid(raw) THEN {whole} ELSE false END"
         paths = {exact: [text(path) for path, digits in self._together if digits is exact] for exact in (False, True)}
         taken = f"json_extract_string(raw, [{', '.join(paths[False])}])"
-        taken += f" || json_extract_string({_DIGITS}, [{', '.join(paths[True])}])" if paths[True] else ""
+        taken += f" || json_extract_string({DIGITS}, [{', '.join(paths[True])}])" if paths[True] else ""
         return f"(SELECT *, CASE WHEN {OK} AND NOT __quick THEN {taken} END AS __found FROM (SELECT *, {ok} AS {OK} FROM {typed}))"
 
     @property

@@ -24,6 +24,8 @@ from rollup.sources.topics.values import NO_RECORD, structs
 
 _BITS = 62
 _PLAIN = frozenset({"string", "long", "int", "double", "float", "boolean", "bytes"})
+_NAMED = ("record", "enum", "fixed", "error")
+_INNER = ("type", "items", "values", "fields")
 _LOGICAL = frozenset({None, "timestamp-millis", "timestamp-micros", "date", "decimal"})
 """What polars reads as fastavro does."""
 
@@ -42,7 +44,7 @@ class Schema:
         try:
             for one in referred:
                 fastavro.parse_schema(json.loads(one), named)
-            whole: Any = _without_uuids(expand_schema(fastavro.parse_schema(json.loads(text), named)))
+            whole: Any = _plainly(expand_schema(fastavro.parse_schema(json.loads(text), named)), set())
             self._schema = fastavro.parse_schema(whole)
         except (ValueError, SchemaParseException, UnknownType) as problem:
             raise ValueError(f"no schema of Avro: {problem}") from None
@@ -95,15 +97,19 @@ class Schema:
         return structs(records), wrong
 
 
-def _without_uuids(kind: Any) -> Any:
-    """A type whose UUIDs are the texts that they are written as."""
+def _plainly(kind: Any, taken: set[str]) -> Any:
+    """A type whose UUIDs are the texts that they are written as, and whose types within are no two of one name, which
+    `taken` has: one that is used twice stands there twice."""
     if isinstance(kind, list):
-        return [_without_uuids(each) for each in kind]
+        return [_plainly(each, taken) for each in kind]
     if not isinstance(kind, dict):
         return kind
-    own = {name: _without_uuids(each) for name, each in kind.items() if name in ("type", "items", "values", "fields")}
     rest = {name: each for name, each in kind.items() if (name, each) != ("logicalType", "uuid")}
-    return {**rest, **own}
+    if kind.get("type") in _NAMED:
+        while rest["name"] in taken:
+            rest["name"] += "_"
+        taken.add(rest["name"])
+    return rest | {name: _plainly(each, taken) for name, each in rest.items() if name in _INNER}
 
 
 def _known(kind: Any) -> bool:
