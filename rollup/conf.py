@@ -72,6 +72,7 @@ from rollup.core.options import (
     table,
     text,
     texts,
+    url,
     whole,
 )
 from rollup.core.storage import checked, use
@@ -293,9 +294,18 @@ def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> 
     """A table of options whose kind, keys and values are right, with its paths made absolute."""
     kind_of(where, table(where, given), kinds)
     known = kinds[given["kind"]].options
-    return {
-        name: str(at(value, base)) if known.get(name) in (folder, place) else value for name, value in given.items()
-    }
+    return {name: _absolute(value, known.get(name), base) for name, value in given.items()}
+
+
+_SQLITE = re.compile(r"((?:jdbc:sqlite:|sqlite(?:\+\w+)?:///))(?!:memory:|file:)(.+)")
+"""The URL of a database that is a file, and the file's path."""
+
+
+def _absolute(value: Any, kind: Any, base: Path) -> Any:
+    """An option with the path in it made absolute."""
+    if kind in (folder, place):
+        return str(at(value, base))
+    return _SQLITE.sub(lambda found: f"{found[1]}{base / found[2]}", value) if kind is url else value
 
 
 def _with_file(text: str, path: Path) -> str:

@@ -131,8 +131,7 @@ def _file(lines: Series, target: str, title: str, zone_name: str) -> None:
     else:
         _lines(axes, shown, others, zone_name)
     if others:
-        mark: Any = axes.bar if few else axes.plot
-        mark([], [], color="0.75", label=f"{len(others)} others{', not drawn' if few else ''}")
+        axes.plot([], [], color="0.75", label=f"{len(others)} others{', not drawn' if few else ''}")
     axes.set(title=title, xlabel=f"{TIMESTAMP} ({zone_name})", ylabel=value_axis(lines))
     axes.title.set_fontsize("small")
     axes.grid(alpha=0.3, axis="y")

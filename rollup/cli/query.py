@@ -110,8 +110,14 @@ def columns_of(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
     return found
 
 
-def _written(value: object) -> str:
-    """A value that JSON has no word for; a time as ISO 8601, with the offset that it has."""
+def _written(value: object) -> str | int:
+    """A value that JSON has no word for; a time as ISO 8601, with the offset that it has.
+
+    >>> _written(Decimal("3584")), _written(Decimal("1.50"))
+    (3584, '1.50')
+    """
+    if isinstance(value, Decimal) and value.as_tuple().exponent == 0:
+        return int(value)  # a sum of whole numbers
     return value.isoformat() if isinstance(value, datetime) else plain(value)
 
 

@@ -113,6 +113,11 @@ def settings(value: Any) -> str | None:
     return None if fits else 'a table of settings, e.g. { "name.of.a.setting" = "value" }'
 
 
+def url(value: Any) -> str | None:
+    """The URL of a database; a file of SQLite has its path in it."""
+    return text(value)
+
+
 def texts(value: Any) -> str | None:
     """A table whose values are texts."""
     fits = isinstance(value, Mapping) and all(isinstance(each, str) for each in value.values())

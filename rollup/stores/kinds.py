@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollup.core.lengths import length
-from rollup.core.options import Provider, place, text
+from rollup.core.options import Provider, place, text, url
 
 KINDS: dict[str, Provider] = {
     "delta": Provider(
@@ -11,7 +11,7 @@ KINDS: dict[str, Provider] = {
     ),
     "sql": Provider(
         "rollup.stores.databases:store_of",
-        dict.fromkeys(("url", "username", "password", "partition"), text),
+        {"url": url, **dict.fromkeys(("username", "password", "partition"), text)},
         ("url",),
     ),
 }

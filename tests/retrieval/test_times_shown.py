@@ -13,6 +13,10 @@ from typer.testing import CliRunner
 
 import rollup
 from rollup.cli.main import cli
+from rollup.conf import load
+from rollup.core.columns import ColumnEngine
+from rollup.stores.registry import open_store
+from tests.job.jobs import Job
 from tests.retrieval.trades import HOUR, STORES, app, delta_host, stored_in
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -79,3 +83,23 @@ def test_without_a_zone_in_the_configuration_times_are_those_of_the_aggregations
     question = f"from A {WITHIN} per 'days' select AGG_TIMESTAMP, n"
     first = json.loads(shown(tmp_path / "conf.toml", question, "--format", "json").splitlines()[0])
     assert first == {"AGG_TIMESTAMP": "2018-03-24T00:00:00+01:00", "n": 24}
+
+
+def test_a_sum_of_whole_numbers_in_json_is_a_number(stored: Path) -> None:
+    lines = shown(stored, f"select sum(n) as n from A {WITHIN} per 'days'", "--format", "json").splitlines()
+    assert [json.loads(line) for line in lines] == [{"n": len(EVENTS)}]
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///in/tables.db", "jdbc:sqlite:in/tables.db", "sqlite+pysqlite:///in/tables.db"]
+)
+def test_a_database_that_is_a_file_is_beside_the_configuration_wherever_a_command_runs(
+    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=app(), streams=("S",), store=f'kind = "sql"\nurl = "{url}"')
+    monkeypatch.chdir("/")
+    store = open_store(job.conf, job.conf.program().aggregations["A"], ColumnEngine())
+    store.load()
+    assert (tmp_path / "in" / "tables.db").exists()
+    assert load(job.path).store["url"].endswith(f"{tmp_path}/in/tables.db")
