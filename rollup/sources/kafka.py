@@ -33,8 +33,8 @@ from rollup.sources.content.presence import HAS, check_names, expected, great, j
 from rollup.sources.content.records import NO_VALUE, check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.kinds import FORMAT
-from rollup.sources.topics.beside import KEY, OPTION, Beside
-from rollup.sources.topics.ranges import END, RANGES, Range, begun_at, dealt, planned
+from rollup.sources.topics.beside import KEY, OPTION, TOPIC_COLUMN, Beside
+from rollup.sources.topics.ranges import END, RANGES, TOPICS, Range, Topics, begun_at, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, values_of
 from rollup.sources.topics.values import Unread, Values, texts
 from rollup.sources.topics.ways import READ, TASKS, way
@@ -68,7 +68,8 @@ _PATIENCE = 3.0
 class Kafka:
     """A topic. Its options:
 
-    * `servers`, `topic`, `partitions` (256, not less than the topic has), `starting_offsets` (earliest, see `begun_at`)
+    * `servers`, `topic` or `topics`, `partitions` (256, not less than a topic has), `starting_offsets` (earliest, see
+      `begun_at`)
     * `max_events_per_batch`, `columns` (rename), `optional` (attributes that may be missing)
     * `message`, see `rollup.sources.topics.beside`
     * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
@@ -79,7 +80,8 @@ class Kafka:
     """
 
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
-        need(stream, options, "servers", "topic")
+        need(stream, options, "servers")
+        self.topics = Topics.of(stream.name, options, _PARTITIONS)
         self.stream = stream
         self.options = options
         self.way = way(options)
@@ -112,6 +114,11 @@ class Kafka:
             raise ConfigError(
                 f'[sources.{self.stream.name}] {READ} is "{TASKS}": {self.way.reason}',
                 hint=f"without `{READ}` Spark reads the messages, as that option says",
+            )
+        if self.topics.several and self.way.settings is None:
+            raise ConfigError(
+                f"[sources.{self.stream.name}] {TOPICS} are read by tasks, and {self.way.reason}",
+                hint="a source for each topic, whose streams queries put together",
             )
         assert self.values is not None and self.beside is not None and self._start
         moving = [name for name, field in self.beside.fields.items() if field != KEY]
@@ -155,10 +162,10 @@ class Kafka:
     def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         """Messages, or of those that tasks are to read nothing but where they stand."""
         structlog.get_logger("rollup").info(
-            "a topic is read", stream=self.stream.name, topic=self.options["topic"], how=self.way.described
+            "a topic is read", stream=self.stream.name, topic=self.topics.said, how=self.way.described
         )
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.options["topic"]).options(**self._start)
+        reader = reader.option("subscribe", self.topics.said).options(**self._start)
         if "max_events_per_batch" in self.options:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
@@ -173,12 +180,12 @@ class Kafka:
             ranges = [Range(p, at, ends[p]) for p, at in sorted(starts.items()) if at < ends[p]]
             return spark.createDataFrame(dealt(ranges, spark.sparkContext.defaultParallelism))  # type: ignore[arg-type]
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.options["topic"])
+        reader = reader.option("subscribe", self.topics.said)
         for name, value in self.options.get("options", {}).items():
             if not name.lower().startswith(("starting", "ending", "maxoffsets", "minoffsets", "maxtrigger")):
                 reader = reader.option(name, value)
         for name, offsets in (("startingOffsets", starts), ("endingOffsets", ends)):
-            reader = reader.option(name, json.dumps({self.options["topic"]: {str(p): o for p, o in offsets.items()}}))
+            reader = reader.option(name, json.dumps({self.topics.said: {str(p): o for p, o in offsets.items()}}))
         return self._messages(reader.option("includeHeaders", bool(self.beside.binary)).load())
 
     def _messages(self, frame: DataFrame) -> DataFrame:
@@ -189,12 +196,12 @@ class Kafka:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
-        from rollup.sources.topics.identity import refuse_another  # its client is loaded where a batch is planned
+        from rollup.sources.topics.identity import refuse_others  # its client is loaded where a batch is planned
 
         if self.way.settings is None:
             return frame
-        refuse_another(checkpoint, self.options["topic"], self.way.settings)
-        ranges = planned(checkpoint, batch, self.options["topic"])
+        refuse_others(checkpoint, self.topics.names, self.way.settings)
+        ranges = planned(checkpoint, batch, self.topics)
         return dealt(ranges, frame.sparkSession.sparkContext.defaultParallelism)
 
     def damaged(self, place: str, problem: BaseException) -> str:
@@ -231,31 +238,59 @@ class Kafka:
         from rollup.sources.topics.messages import read  # its client is loaded where messages are read, not to plan
 
         assert self.way.settings is not None
-        wanted = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()]
-        return read(wanted, self.options["topic"], self.way.settings, self.beside.binary)
+        wanted, found = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()], list[pa.Table]()
+        for place, some in self.topics.by_topic(wanted).items():
+            table = read(some, self.topics.names[place], self.way.settings, self.beside.binary)
+            if place:
+                at = table.column_names.index(_PLACED[0])
+                table = table.set_column(at, table.schema.field(at), self._numbered(table[_PLACED[0]], place))
+            found.append(table)
+        return pa.concat_tables(found)
+
+    def _numbered(self, partitions: pa.ChunkedArray, place: int) -> pa.ChunkedArray:
+        """The numbers of partitions of the topic at a place."""
+        return pc.add(partitions, place * self.topics.room).cast(partitions.type)
 
     def _placed(self, batch: pa.Table) -> pa.Table:
         """Where messages stand, with the number of each and when it was received."""
-        most = max(int(self.options.get("partitions", _PARTITIONS)), pc.max(batch["kafka_partition"]).as_py() + 1)
+        most = max(self.topics.room * len(self.topics.names), pc.max(batch["kafka_partition"]).as_py() + 1)
         numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
         known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
         received = pc.if_else(known, times, pa.scalar(int(time.time() * 1000), pa.int64()))  # it arrives all the same
+        batch = self._named(batch) if self.topics.several or self.beside.topic else batch
         return batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
+
+    def _named(self, batch: pa.Table) -> pa.Table:
+        """Messages with their topics, and the partitions as these have them."""
+        at, names = batch.column_names.index(_PLACED[0]), pa.array(self.topics.names)
+        numbers = batch[_PLACED[0]]
+        topic = pc.divide(numbers, self.topics.room) if self.topics.several else pc.multiply(numbers, 0)
+        own = pc.subtract(numbers, pc.multiply(topic, self.topics.room)) if self.topics.several else numbers
+        batch = batch.set_column(at, batch.schema.field(at), own.cast(numbers.type))
+        return batch.append_column(TOPIC_COLUMN, names.take(topic.combine_chunks()))
+
+    @property
+    def _stands(self) -> tuple[str, ...]:
+        """The columns that say where a message stands, behind the name of the topic where there is one alone."""
+        return (TOPIC_COLUMN, *_PLACED) if self.topics.several else _PLACED
 
     @property
     def _position(self) -> str:
-        return f"{text(self.options['topic'] + ':')} || kafka_partition || ':' || kafka_offset"
+        topic = TOPIC_COLUMN if self.topics.several else text(self.topics.said)
+        return f"{topic} || ':' || kafka_partition || ':' || kafka_offset"
+
+    def _place(self, placed: pa.Table, at: int) -> str:
+        """As `_position`, of one message."""
+        own = ":".join(str(placed[name][at]) for name in self._stands)
+        return own if self.topics.several else f"{self.topics.said}:{own}"
 
     def _part(self, rows: int, dead: pa.Table, found: pa.Table | None, places: str = "__places") -> Part:
-        return Part(
-            "__batch", rows, self.options["topic"], 0, dead, numbered=True, places=places, looked=found, parsed=True
-        )
+        return Part("__batch", rows, self.topics.said, 0, dead, numbered=True, places=places, looked=found, parsed=True)
 
     def _unread(self, engine: ColumnEngine, placed: pa.Table, unread: Sequence[Unread]) -> Part:
         """Messages that hold no record, each a dead letter."""
         nothing(engine, self.stream)
-        stands = placed.select(_PLACED).take([one.place for one in unread]).to_pylist()
-        places = (f"{self.options['topic']}:{row['kafka_partition']}:{row['kafka_offset']}" for row in stands)
+        places = (self._place(placed, one.place) for one in unread)
         letters = [
             {"stream": self.stream.name, "reason": one.reason, "position": place, "raw": one.raw}
             for one, place in zip(unread, places, strict=True)
@@ -290,9 +325,8 @@ class Kafka:
             asked = [self._renamed.get(name, name) for name in self.stream.attributes]
             columns = Columns.of(engine, {row[0]: row[1] for row in told}, "kafka_rows", asked)
             raw, readers = columns.raw(self.stream, self._renamed), columns.readers(self.stream, self._renamed)
-            rows, dead = view(engine, self.stream, "kafka_rows", readers, raw, "true", self._position, _PLACED)
-        first = f"{self.options['topic']}:{placed['kafka_partition'][0]}:{placed['kafka_offset'][0]}"
-        where = f"{first}{HAS}{', '.join(columns.types)}"
+            rows, dead = view(engine, self.stream, "kafka_rows", readers, raw, "true", self._position, self._stands)
+        where = f"{self._place(placed, 0)}{HAS}{', '.join(columns.types)}"
         has = {name: self._renamed.get(name, name) in columns.names for name in expected(self.stream, self.options)}
         seen = great(engine, self.stream, columns.converted(self.stream, self._renamed))
         return self._part(rows, dead, pa.concat_tables([looked(has, where), seen]))
@@ -306,15 +340,18 @@ class Kafka:
 
         def read(documents: Documents) -> tuple[int, pa.Table]:
             relation, readers = documents.relation("kafka_rows"), documents.readers()
-            return view(engine, self.stream, relation, readers, "raw", OK, self._position, _PLACED)
+            return view(engine, self.stream, relation, readers, "raw", OK, self._position, self._stands)
 
+        own = None if self.topics.several else self.topics.said
         with engine.tables({"kafka_rows": placed}):
             scanner, taken = scanner_for(self.stream, self._renamed, raw.nbytes), None
             if scanner is not None:
                 scanned = scanned_rows(placed, scanner)
-                taken = events(engine, self.stream, self._renamed, scanned, SCANNED, "raw", self._position, _PLACED)
+                taken = events(
+                    engine, self.stream, self._renamed, scanned, SCANNED, "raw", self._position, self._stands
+                )
             rows, dead = read_documents(self.stream, self._renamed, read) if taken is None else taken
-            found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", self.options["topic"], *_PLACED)
+            found = objects("kafka_rows", f"readable AND {IS_OBJECT}", "__arrival", own, *self._stands)
             return self._part(rows, dead, json_looked(engine, self.stream, self.options, found))
 
 

@@ -53,6 +53,7 @@ KINDS: dict[str, Provider] = {
         {
             "servers": text,
             "topic": text,
+            "topics": names,
             "partitions": whole(1, 2**22),
             "starting_offsets": text,
             "max_events_per_batch": whole(1),
@@ -68,7 +69,7 @@ KINDS: dict[str, Provider] = {
             "options": settings,
             **_ANY,
         },
-        ("servers", "topic"),
+        ("servers",),
     ),
     "rate": Provider("rollup.sources.rate:Rate", {"rows_per_second": whole(1), "keys": whole(1), **_ANY}),
 }

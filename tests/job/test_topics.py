@@ -35,7 +35,7 @@ from rollup.hosts.spark.watching.failures import cause
 from rollup.sources.kafka import Kafka
 from rollup.sources.topics import identity, messages
 from rollup.sources.topics.messages import MESSAGES, read
-from rollup.sources.topics.ranges import Range, dealt, planned
+from rollup.sources.topics.ranges import Range, Topics, dealt, planned
 from rollup.sources.topics.values import texts
 from rollup.sources.topics.ways import Way, way
 from tests.job.jobs import Job, answers
@@ -293,14 +293,14 @@ def test_another_topic_is_told_from_one_that_was_made_anew_and_an_old_broker_tel
             return dict.fromkeys(("a", "b"), answer)
 
     monkeypatch.setattr(identity, "_client", lambda _: Broker())
-    identity.refuse_another(tmp_path, "a", {})  # of a broker that knows no ids
+    identity.refuse_others(tmp_path, ["a"], {})  # of a broker that knows no ids
     Broker.id = Uuid(1, 2)
-    identity.refuse_another(tmp_path, "a", {})
+    identity.refuse_others(tmp_path, ["a"], {})
     with pytest.raises(StoreError, match="is that of topic a, and the source names b"):
-        identity.refuse_another(tmp_path, "b", {})
+        identity.refuse_others(tmp_path, ["b"], {})
     Broker.id = Uuid(1, 3)
     with pytest.raises(StoreError, match="topic a was made anew"):
-        identity.refuse_another(tmp_path, "a", {})
+        identity.refuse_others(tmp_path, ["a"], {})
 
 
 @pytest.mark.spark
@@ -469,19 +469,19 @@ def test_a_batch_goes_from_the_end_of_the_one_before_and_new_partitions_begin_at
     log(tmp_path, "sources/0/0", **{"0": 3, "1": 0})
     log(tmp_path, "offsets/0", **{"0": 9, "1": 0})
     log(tmp_path, "offsets/1", **{"0": 9, "1": 4, "2": 2})
-    assert planned(tmp_path, 0, "t") == [Range(0, 3, 9)]
-    assert planned(tmp_path, 1, "t") == [Range(1, 0, 4), Range(2, 0, 2)]
+    assert planned(tmp_path, 0, Topics(("t",), 256)) == [Range(0, 3, 9)]
+    assert planned(tmp_path, 1, Topics(("t",), 256)) == [Range(1, 0, 4), Range(2, 0, 2)]
 
 
 def test_a_log_that_does_not_say_what_a_batch_has_is_refused(tmp_path: Path) -> None:
     log(tmp_path, "offsets/0", **{"0": 9})
     with pytest.raises(StoreError, match="does not say what batch 0 has"):
-        planned(tmp_path, 0, "t")
+        planned(tmp_path, 0, Topics(("t",), 256))
     for partitions in ({"0": 10}, {"0": -2}, {"0": 1, "1": 1}):
         log(tmp_path, "sources/0/0", **partitions)
         with pytest.raises(StoreError, match="topic t ends before what batch 0 begins with"):
-            planned(tmp_path, 0, "t")
+            planned(tmp_path, 0, Topics(("t",), 256))
     log(tmp_path, "sources/0/0", **{"0": 1})
-    assert planned(tmp_path, 0, "t") == [Range(0, 1, 9)]
+    assert planned(tmp_path, 0, Topics(("t",), 256)) == [Range(0, 1, 9)]
     with pytest.raises(StoreError, match="are no offsets of topic u"):
-        planned(tmp_path, 0, "u")
+        planned(tmp_path, 0, Topics(("u",), 256))

@@ -17,7 +17,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from rollup.lifecycle.replay.compare import readable
-from rollup.sources.kafka_offsets import topic as topic_at
+from rollup.sources.kafka_offsets import offsets
+from rollup.sources.topics.ranges import Topics
 from tests.job.jobs import Job
 from tests.lifecycle.filejob import APP, MIDNIGHT
 from tests.lifecycle.opened import Opened, commands, everything, spoil
@@ -86,6 +87,25 @@ def runbook(rollup: Cli, folder: Path, word: str) -> list[str]:
 
 
 @pytest.mark.slow
+def test_a_replay_reads_each_topic_of_several(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
+) -> None:
+    one, two = topic_of(kafka), topic_of(kafka)
+    options = {"kind": "kafka", "servers": kafka.bootstrap, "topics": [one, two], "max_events_per_batch": 300}
+    job = Job(tmp_path, options, app=APP.format(annotations="@OutOfOrder('correct') ", extra=""))
+    send(kafka, one, range(0, EVENTS, 2))
+    send(kafka, two, range(1, EVENTS, 2), partitions=1, seed=2)
+    job.run(spark)
+    before = everything(job.path)
+    assert rollup("verify", job.path, "--raw")[0] == 0
+    spoil(job.path, MIDNIGHT + 24 * HOUR, MIDNIGHT + 48 * HOUR)
+    assert rollup("verify", job.path, "--raw")[0] == 1
+    span = ("--from", readable(MIDNIGHT + 24 * HOUR), "--to", readable(MIDNIGHT + 48 * HOUR))
+    assert rollup("replay", job.path, *span)[0] == 0
+    assert everything(job.path) == before
+
+
+@pytest.mark.slow
 def test_a_replay_from_a_topic_reads_offsets_by_time_and_brings_back_what_the_job_wrote(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:
@@ -137,7 +157,7 @@ def test_raw_verification_follows_the_batches_of_the_job_where_late_events_are_m
         0,
         f"TradeAgg, commit {Opened.of(job.path).pipeline.number}: every level is right\n",
     )
-    with topic_at(spark, job.conf.sources["Trades"]) as found:
+    with offsets(spark, job.conf.sources["Trades"], Topics((topic,), 256)) as found:
         assert found.kept_since() is None, "it keeps all, so only a hand can have removed something"
         assert found.begin() == {0: 0, 1: 0} and sum(found.end().values()) == 300
         stamps = {partition: stamp for partition, (_, stamp) in found.at(MIDNIGHT + HOUR).items()}
@@ -156,7 +176,7 @@ def test_a_topic_that_is_kept_by_time_has_lost_nothing_of_the_time_it_is_kept_fo
     send(kafka, topic, range(200))
     job.run(spark)
     before = everything(job.path)
-    with topic_at(spark, job.conf.sources["Trades"]) as found:
+    with offsets(spark, job.conf.sources["Trades"], Topics((topic,), 256)) as found:
         since = found.kept_since()
         assert since is not None and abs(time.time() * 1000 - years - since) < 60_000
     delete(kafka, topic, 0, 60)  # the broker would not; a partition that is rarely written to looks the same

@@ -222,7 +222,9 @@ class SparkHost:
 
     def _told(self, problem: Exception, stream: str) -> Exception:
         """What stopped the query of a stream, as `of_query`."""
-        return of_query(problem, self.conf.checkpoint / stream, self.conf.sources[stream].get("topic"))
+        options = self.conf.sources[stream]
+        topics = ", ".join(options.get("topics", [])) or options.get("topic")
+        return of_query(problem, self.conf.checkpoint / stream, topics)
 
     def _end(self, queries: list[StreamingQuery]) -> None:
         self._stop.set()

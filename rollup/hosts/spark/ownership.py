@@ -29,6 +29,7 @@ from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
 from rollup.sources.file_log import Listed, listed, move
 from rollup.sources.registry import source
+from rollup.sources.topics.ranges import TOPIC, TOPICS
 
 _OWNER = "rollup.json"
 
@@ -89,9 +90,15 @@ def _own(conf: Conf, program: Program) -> None:
 
 def _identity(conf: Conf, program: Program) -> Owner:
     """Where streams come from and tables go now."""
-    streams = {name: {key: conf.sources[name].get(key) for key in ("kind", "path", "topic")} for name in program.inputs}
+    streams = {name: _place(conf.sources[name]) for name in program.inputs}
     store = {key: conf.store.get(key) for key in ("kind", "path")}
     return Owner(streams, store | {"url": _without_password(conf.store.get("url"))})
+
+
+def _place(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a stream comes from; of several topics the first, since more may follow it."""
+    named = {**options, TOPIC: options.get(TOPIC, options.get(TOPICS, [None])[0])}
+    return {key: named.get(key) for key in ("kind", "path", TOPIC)}
 
 
 def _without_password(url: str | None) -> str | None:

@@ -28,7 +28,9 @@ from rollup.lifecycle.replay.raw_files import logged_offset
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.app import StreamDef
 from rollup.sources.kafka import Kafka
-from rollup.sources.kafka_offsets import Topic, topic
+from rollup.sources.kafka_offsets import Offsets as Found
+from rollup.sources.kafka_offsets import offsets
+from rollup.sources.topics.ranges import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +77,7 @@ class KafkaReader:
 
     def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> list[Stretch]:
         """What is left of the stretches; see `Reader.pieces`."""
-        with topic(self._spark, self.options) as found:
+        with offsets(self._spark, self.options, Kafka(self.stream, self.options).topics) as found:
             first, cuts = self._taken(found, mark)
             window = None if span is None or self.slack is None else (span[0] - self.slack, span[1] + self.slack)
             starts = _named(done, self.stream.name)
@@ -98,7 +100,7 @@ class KafkaReader:
     def _spark(self) -> SparkSession:
         return session(self.conf.spark, kafka=True, delta=False)
 
-    def _taken(self, found: Topic, mark: Mapping[str, Any] | None) -> tuple[Offsets, list[Offsets]]:
+    def _taken(self, found: Found, mark: Mapping[str, Any] | None) -> tuple[Offsets, list[Offsets]]:
         """Where the query began, and where its batches ended as far as its log says; without a log, all that is there."""
         logged = None
         if mark is not None and int(mark["batch"]) < 0:
@@ -109,10 +111,10 @@ class KafkaReader:
             return {}, [found.end()]
         numbers = sorted(int(path.name) for path in entries(self._checkpoint / "offsets"))
         batches = [logged_offset(self._checkpoint, mark["query"], n) for n in numbers if n <= int(mark["batch"])]
-        cuts = [_plain(each, found.name) for each in batches if each is not None]
-        return _begun(self._checkpoint, found.name), cuts
+        cuts = [_plain(each, found.topics) for each in batches if each is not None]
+        return _begun(self._checkpoint, found.topics), cuts
 
-    def _from(self, found: Topic, first: Offsets, window: Span | None) -> Offsets:
+    def _from(self, found: Found, first: Offsets, window: Span | None) -> Offsets:
         """Where to read from: at the beginning, or at what is stamped at the start of a window."""
         self._check(found, first, None if window is None else window[0])
         begin, end = found.begin(), found.end()
@@ -121,7 +123,7 @@ class KafkaReader:
         stamped = found.at(window[0])
         return {p: stamped.get(p, (end[p], 0))[0] for p in begin}
 
-    def _check(self, found: Topic, wanted: Offsets, since: int | None) -> None:
+    def _check(self, found: Found, wanted: Offsets, since: int | None) -> None:
         """Raise StoreError when messages from `wanted` on are gone, unless all of them were stamped before `since`."""
         oldest = found.oldest()
         kept = None if since is None else found.kept_since()
@@ -135,11 +137,12 @@ class KafkaReader:
             hint = "bring an archive of it with --source"
             if stamp is not None and self.slack is not None:
                 hint = f"choose a range from {readable(stamp + self.slack)} on, a smaller --slack, or {hint}"
+            name, partition = found.topics.place(partition)
             raise StoreError(
-                f"partition {partition} of topic {found.name} no longer has all that this needs: {left}", hint=hint
+                f"partition {partition} of topic {name} no longer has all that this needs: {left}", hint=hint
             )
 
-    def _cut(self, found: Topic, starts: Offsets, cuts: Sequence[Offsets], ends: Offsets) -> Iterator[Stretch]:
+    def _cut(self, found: Found, starts: Offsets, cuts: Sequence[Offsets], ends: Offsets) -> Iterator[Stretch]:
         """The stretches from `starts` to `ends`; the first one, whose batches may be forgotten, is cut by time."""
         begin, where = found.begin(), {p: starts.get(p, 0) for p in ends}
         for number, cut in enumerate(cuts):
@@ -153,7 +156,7 @@ class KafkaReader:
                     yield stretch
             where = until
 
-    def _by_time(self, found: Topic, starts: Offsets, ends: Offsets) -> Iterator[Offsets]:
+    def _by_time(self, found: Found, starts: Offsets, ends: Offsets) -> Iterator[Offsets]:
         """Where to cut between two offsets, so that what is between two cuts is about `_MOST` messages."""
         count = sum(max(0, end - starts[p]) for p, end in ends.items()) // _MOST
         stamps = [stamp for _, stamp in found.oldest().values()]
@@ -168,15 +171,19 @@ class KafkaReader:
             yield where
 
 
-def _plain(offsets: Mapping[str, Any], name: str) -> Offsets:
+def _plain(offsets: Mapping[str, Any], topics: Topics) -> Offsets:
     """Spark's `{"topic": {"0": 17}}` as offsets."""
-    return {int(partition): int(offset) for partition, offset in offsets.get(name, {}).items()}
+    return {
+        topics.number(name, int(partition)): int(offset)
+        for name in topics.names
+        for partition, offset in offsets.get(name, {}).items()
+    }
 
 
-def _begun(checkpoint: Path, name: str) -> Offsets:
+def _begun(checkpoint: Path, topics: Topics) -> Offsets:
     """The offsets that a query has begun with; none when its log does not say, which is the beginning of the topic."""
     try:
-        return _plain(json.loads((checkpoint / "sources" / "0" / "0").read_text().strip().split("\n")[-1]), name)
+        return _plain(json.loads((checkpoint / "sources" / "0" / "0").read_text().strip().split("\n")[-1]), topics)
     except (OSError, ValueError, IndexError) as problem:
         if refused := refused_by_system(f"cannot read the log of the stream in {checkpoint}", problem):
             raise refused from None

@@ -25,14 +25,20 @@ if TYPE_CHECKING:
 
 OPTION = "message"
 KEY, HEADER = "key", "headers."
-_PLACES = {"timestamp": "timestamp", "partition": "kafka_partition", "offset": "kafka_offset"}
+TOPIC_COLUMN = "kafka_topic"
+_PLACES = {
+    "timestamp": "timestamp",
+    "topic": TOPIC_COLUMN,
+    "partition": "kafka_partition",
+    "offset": "kafka_offset",
+}
 """Fields that every message is read with, and the columns that have them."""
 _BLANK = text(" \t\r\n")
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Attributes by the field of the message that each one is: key, timestamp (ms), partition, offset, `headers.NAME`."""
+    """Attributes by the field of the message that each one is: key, timestamp (ms), topic, partition, offset, `headers.NAME`."""
 
     fields: Mapping[str, str]
 
@@ -58,6 +64,11 @@ class Beside:
         """The fields that are read only because they are asked for, each with the name of its column of bytes."""
         asked = sorted({field for field in self.fields.values() if field not in _PLACES})
         return {field: f"beside_{at}" for at, field in enumerate(asked)}
+
+    @property
+    def topic(self) -> bool:
+        """Whether an attribute is the topic of the message."""
+        return TOPIC_COLUMN in map(_PLACES.get, self.fields.values())
 
     def selected(self) -> list[Column]:
         """`binary` of Spark's messages; of headers of one name the last counts."""

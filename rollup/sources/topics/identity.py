@@ -7,7 +7,7 @@ nothing but its id tells: the job would go on in the middle of it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,19 +29,39 @@ _NONE = str(Uuid(0, 0))
 """What a broker says that is too old to know of ids."""
 
 
-def refuse_another(checkpoint: Path, topic: str, settings: Settings) -> None:
-    """Raise StoreError when a topic is not the one that the query of a checkpoint has read; the first time, note it.
+def refuse_others(checkpoint: Path, topics: Sequence[str], settings: Settings) -> None:
+    """Raise StoreError when topics are not those that the query of a checkpoint has read, in their order; new ones at the
+    end are noted.
 
     Where the broker does not say which one it is, nothing is known and nothing refused.
     """
     if time.monotonic() < _asked.get(checkpoint, -EVERY) + EVERY:
         return
+    gone = _noted(_note(checkpoint, len(topics)))
+    if gone is not None:
+        raise StoreError(
+            f"{checkpoint} is also that of topic {gone['topic']}, and the source no longer names it",
+            hint=f"name {gone['topic']} again, behind the others, or remove {checkpoint} to begin anew",
+        )
+    known = [_is_same(checkpoint, place, topic, settings) for place, topic in enumerate(topics)]
+    if all(known):
+        _asked[checkpoint] = time.monotonic()
+
+
+def _note(checkpoint: Path, place: int) -> Path:
+    """The file that says which topic a source names at a place."""
+    return checkpoint / (NOTE if not place else NOTE.replace(".", f"-{place}."))
+
+
+def _is_same(checkpoint: Path, place: int, topic: str, settings: Settings) -> bool:
+    """Whether a topic is known to be that of a place. Raises StoreError where it is not."""
     found = topic_id(topic, settings)
     if found is None:
-        return
-    known = _noted(checkpoint)
+        return False
+    note = _note(checkpoint, place)
+    known = _noted(note)
     if known is None:
-        replace_durably(checkpoint / NOTE, sealed({"topic": topic, "id": found}))
+        replace_durably(note, sealed({"topic": topic, "id": found}))
     elif known["topic"] != topic:
         raise StoreError(
             f"{checkpoint} is that of topic {known['topic']}, and the source names {topic}",
@@ -52,7 +72,7 @@ def refuse_another(checkpoint: Path, topic: str, settings: Settings) -> None:
             f"topic {topic} was made anew since it was read: its id was {known['id']}, and is {found}",
             hint=anew(checkpoint),
         )
-    _asked[checkpoint] = time.monotonic()
+    return True
 
 
 def anew(checkpoint: Path) -> str:
@@ -78,8 +98,7 @@ def _client(settings: tuple[tuple[str, str | int | bool], ...]) -> AdminClient:
     return AdminClient(dict(settings))
 
 
-def _noted(checkpoint: Path) -> Mapping[str, str] | None:
-    path = checkpoint / NOTE
+def _noted(path: Path) -> Mapping[str, str] | None:
     try:
         return unsealed(path.read_bytes(), ["topic", "id"])
     except FileNotFoundError:

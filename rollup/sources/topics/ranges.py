@@ -5,14 +5,15 @@ A partition goes to one task whole: its order of arrival is a function of all it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rollup.core.calendar import names_zone, parse_timestamp
-from rollup.core.errors import StoreError, TimeError
+from rollup.core.errors import ConfigError, StoreError, TimeError
 from rollup.sources.file_log import logged, unsaid
 
 PARTITION, START, END = "kafka_partition", "kafka_start", "kafka_end"
@@ -26,6 +27,74 @@ class Range(NamedTuple):
     partition: int
     start: int
     end: int
+
+
+TOPIC, TOPICS, PARTITIONS = "topic", "topics", "partitions"
+"""The options that say which topics a source reads, and how many partitions one may have."""
+_ROOM = 1024
+"""Partitions of each of several topics: it stands in what is stored, so it never changes."""
+
+
+@dataclass(frozen=True)
+class Topics:
+    """The topics of a source in their order. Their partitions are numbered through: each topic has `room` for its own.
+
+    >>> both = Topics(("a", "b"), 256)
+    >>> both.number("b", 3), both.place(259)
+    (259, ('b', 3))
+    """
+
+    names: tuple[str, ...]
+    room: int
+
+    @classmethod
+    def of(cls, stream: str, options: Mapping[str, Any], room: int) -> Topics:
+        """Those of a source. Raises ConfigError."""
+        names: Sequence[str] = options.get(TOPICS, [options[TOPIC]] if TOPIC in options else [])
+        where = f"[sources.{stream}]"
+        if TOPIC in options and TOPICS in options:
+            raise ConfigError(f"{where} has `{TOPIC}` and `{TOPICS}`", hint="one of them names what is read")
+        if not names:
+            raise ConfigError(f"{where} lacks `{TOPIC}`", hint=f'`{TOPIC} = "a"`, or `{TOPICS} = ["a", "b"]`')
+        if len(set(names)) < len(names):
+            raise ConfigError(f"{where} {TOPICS} names a topic twice: {', '.join(names)}", hint="name each once")
+        if len(names) > 1 and PARTITIONS in options:
+            raise ConfigError(
+                f"{where} has `{TOPICS}` and `{PARTITIONS}`", hint=f"of several topics each may have {_ROOM} partitions"
+            )
+        return cls(tuple(names), _ROOM if len(names) > 1 else int(options.get(PARTITIONS, room)))
+
+    @property
+    def several(self) -> bool:
+        """Whether numbers of partitions are others than those of their topic."""
+        return len(self.names) > 1
+
+    @property
+    def said(self) -> str:
+        """Their names, for people and for Spark."""
+        return ",".join(self.names)
+
+    def number(self, topic: str, partition: int) -> int:
+        """The number of a partition. Raises StoreError where its topic has more than there is room for."""
+        if self.several and partition >= self.room:
+            raise StoreError(
+                f"topic {topic} has a partition {partition}, and there is room for {self.room} of each topic",
+                hint=f'a source of its own, `{TOPIC} = "{topic}"`, takes any number',
+            )
+        return self.names.index(topic) * self.room + partition
+
+    def place(self, number: int) -> tuple[str, int]:
+        """The topic of a partition, and its number there."""
+        topic, partition = divmod(number, self.room) if self.several else (0, number)
+        return self.names[topic], partition
+
+    def by_topic(self, ranges: Sequence[Range]) -> dict[int, list[Range]]:
+        """Ranges by the place of their topic, with the partitions as the topic has them."""
+        found: dict[int, list[Range]] = {}
+        for each in ranges:
+            name, partition = self.place(each.partition)
+            found.setdefault(self.names.index(name), []).append(each._replace(partition=partition))
+        return found
 
 
 def begun_at(start: str) -> dict[str, str]:
@@ -44,28 +113,34 @@ def begun_at(start: str) -> dict[str, str]:
     return {"startingTimestamp": str(instant), "startingOffsetsByTimestampStrategy": "latest"}
 
 
-def planned(checkpoint: Path, batch: int, topic: str) -> list[Range]:
-    """What a batch has of a topic. Raises StoreError when the log of its query does not say.
+def planned(checkpoint: Path, batch: int, topics: Topics) -> list[Range]:
+    """What a batch has of some topics. Raises StoreError when the log of its query does not say.
 
     A partition that the batch before does not name is new, and begins at 0; where its first messages are gone already,
-    reading them says so.
+    reading them says so. So does a topic that the source names since then.
     """
     log, begun = checkpoint / "offsets", checkpoint / "sources" / "0" / "0"
     said = [
         logged(log / str(batch - 1) if batch else begun, checkpoint, batch),
         logged(log / str(batch), checkpoint, batch),
     ]
-    try:
-        starts, ends = ({int(p): int(offset) for p, offset in each[topic].items()} for each in said)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise unsaid(checkpoint, batch, f"{said} are no offsets of topic {topic}") from None
-    found = [Range(partition, starts.get(partition, 0), end) for partition, end in sorted(ends.items())]
-    if starts.keys() - ends.keys() or any(not 0 <= each.start <= each.end for each in found):
-        raise StoreError(
-            f"topic {topic} ends before what batch {batch} begins with: it has {ends}, and was read to {starts}",
-            hint=f"it was made anew; remove {checkpoint} to read it from its start",
-        )
-    return [each for each in found if each.end > each.start]
+    every = list[Range]()
+    for topic in topics.names:
+        before = said[0] if topic == topics.names[0] else {topic: {}, **said[0]}
+        try:
+            starts, ends = ({int(p): int(offset) for p, offset in each[topic].items()} for each in (before, said[1]))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise unsaid(checkpoint, batch, f"{said} are no offsets of topic {topic}") from None
+        found = [Range(partition, starts.get(partition, 0), end) for partition, end in sorted(ends.items())]
+        if starts.keys() - ends.keys() or any(not 0 <= each.start <= each.end for each in found):
+            raise StoreError(
+                f"topic {topic} ends before what batch {batch} begins with: it has {ends}, and was read to {starts}",
+                hint=f"it was made anew; remove {checkpoint} to read it from its start",
+            )
+        every += [
+            each._replace(partition=topics.number(topic, each.partition)) for each in found if each.end > each.start
+        ]
+    return every
 
 
 def dealt(ranges: Sequence[Range], tasks: int) -> pa.Table:
