@@ -240,9 +240,8 @@ def call(name: str, arguments: Arguments) -> Bound:
     Raises PlanError for an unknown name, a wrong number of arguments or types that do not fit.
     """
     if name in _CLOCKS:
-        raise PlanError(
-            f"{name}() depends on more than the event", hint="put the value into the event where it is made"
-        )
+        cure = "select the attribute that @time names" if name == "eventTimestamp" else "put the value into the event"
+        raise PlanError(f"{name}() depends on more than the event", hint=f"{cure}; windows and patterns know clocks")
     exact = next((known for known in FUNCTIONS if known.lower() == name.lower()), None)
     if exact is None:
         raise PlanError(f"unknown function {name!r}", hint=function_hint(name, FUNCTIONS))

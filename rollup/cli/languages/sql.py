@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from rollup.cli.languages.lines import arriving
-from rollup.core.json_line import first_members, json_line
+from rollup.core.json_line import first_members, json_line, number_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,6 +56,7 @@ def sql(
     for table in aggregate_tables(conf) if conf is not None else ():
         model.add(table)
     session = Session(model)
+    warnings.formatwarning = lambda message, *place: f"rollup sql: {message}\n"
     for entry in load or []:
         name, given, path = entry.partition("=")
         if not given:
@@ -128,7 +130,7 @@ def _event(session: Session, number: int, line: bytes) -> dict[str, Any]:
     from rollup.core.errors import QueryError
 
     try:
-        event = json.loads(line, object_pairs_hook=first_members)
+        event = json.loads(line, object_pairs_hook=first_members, parse_float=number_of)
     except ValueError as problem:
         raise QueryError(f"line {number} of the input is no JSON: {problem}") from None
     if not isinstance(event, dict) or not ({"stream", "row"} <= event.keys() or "punctuation" in event):

@@ -28,7 +28,8 @@ from rollup.lang.calcite.reader import parse, streaming
 from rollup.lang.calcite.semantics import Kind, kind_of_type, refused
 from rollup.lang.calcite.targets import arranged, check_listed, listed, nodes_of, tables_read, target_of
 from rollup.lang.calcite.translation import duck
-from rollup.plan.reading import cast, is_text
+from rollup.lang.fitting import say_rounded, say_undeclared
+from rollup.plan.reading import cast, is_rounded, is_text
 
 States = dict[str, State]
 
@@ -160,13 +161,15 @@ class Session:
         width = len(table.columns)
         names = [f"c{i}" for i in range(width)]
         texts = [
-            pa.array([None if row[i] is None else str(row[i]) for _, row in good], pa.string()) for i in range(width)
+            pa.array([None if row[i] is None else str(getattr(row[i], "text", row[i])) for _, row in good], pa.string())
+            for i in range(width)
         ]
         raw = pa.table([*texts, pa.array([p for p, _ in good], pa.int64())], names=[*names, AT])
         items = [
             exp.alias_(_read(c, kind), name, quoted=True) for c, (name, kind) in zip(names, table.columns, strict=True)
         ]
         found = self.engine.ask(exp.select(*items, exp.column(AT, quoted=True)).from_("input"), input=raw)
+        _say_rounded(table, raw, found)
         worse = self._unread(table, raw, found)
         keep = [position not in worse for position in found.column(AT).to_pylist()] if worse else None
         fits = found if keep is None else found.filter(pa.array(keep))
@@ -413,9 +416,9 @@ def _listed(table: Table, row: Any) -> Sequence[Any] | str:
     """The values of a row in the order of the columns, from a list or by name; or why it is no row of the table."""
     if isinstance(row, Mapping):
         values = {str(key).lower(): value for key, value in row.items()}
-        unknown = next((key for key in row if table.column(str(key)) is None), None)
-        if unknown is not None:
-            return f"{table.name} has no column {str(unknown)!r}"
+        for key in row:
+            if table.column(str(key)) is None:
+                say_undeclared(table.name, str(key), tuple(name for name, _ in table.columns))
         return [values.get(name.lower()) for name, _ in table.columns]
     if not isinstance(row, Sequence) or isinstance(row, str):
         return f"{row!r} is no row: a list of values, or an object by the names of columns"
@@ -428,10 +431,25 @@ def _read(column: str, kind: str) -> exp.Expr:
     plain = f"TRY_CAST({column} AS {kind})"
     if to.is_type(*exp.DataType.INTEGER_TYPES):
         plain = f"TRY_CAST({cast(column, 'long')} AS {kind})"
+    elif to.is_type(exp.DType.DOUBLE, exp.DType.FLOAT):
+        plain = cast(column, _FLOATING[to.this])
     elif to.is_type(exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ):
         offset = f"REGEXP_MATCHES({column}, ':\\d\\d(\\.\\d+)?\\s*[+-]\\d\\d(:?\\d\\d)?\\s*$')"
         plain = f"CASE WHEN {offset} THEN TIMEZONE('UTC', TRY_CAST({column} AS TIMESTAMPTZ)) ELSE {plain} END"
     return exp.maybe_parse(plain, dialect="duckdb")
+
+
+_FLOATING = {exp.DType.DOUBLE: "double", exp.DType.FLOAT: "float"}
+
+
+def _say_rounded(table: Table, raw: pa.Table, found: pa.Table) -> None:
+    """Say once of a column that whole numbers are too great for it."""
+    for i, (name, _) in enumerate(table.columns):
+        kind = found.column(i).type
+        if pa.types.is_floating(kind):
+            pairs = zip(raw.column(i).to_pylist(), found.column(i).to_pylist(), strict=True)
+            if any(is_rounded(text, value) for text, value in pairs if text is not None):
+                say_rounded(table.name, name, "double" if kind == pa.float64() else "float")
 
 
 def _half(value: Any) -> bool:

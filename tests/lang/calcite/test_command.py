@@ -108,7 +108,8 @@ def test_an_event_whose_value_does_not_fit_is_refused_and_the_others_count(tmp_p
     assert ran.returncode == 1 and "Traceback" not in ran.stderr
     assert "event 1 is refused: rowtime: 'yesterday' is no TIMESTAMP" in ran.stderr
     assert "event 2 is refused: 1 values, 3 expected" in ran.stderr
-    assert "event 3 is refused: Orders has no column 'rowtim'" in ran.stderr
+    assert "`Orders` declares no `rowtim`, which is not read: did you mean `rowtime`?" in ran.stderr
+    assert "event 3 is refused: rowtime is null" in ran.stderr
     assert "event 4 is refused: '10:00' is no row" in ran.stderr
     assert "event 5 is refused: rowtime is null" in ran.stderr
     (tmp_path / "wrong.json").write_text('["ten", "Beer"]\n')
@@ -139,6 +140,18 @@ def test_a_row_sees_a_table_as_the_events_before_it_have_left_it_however_many_co
     assert [tuple(row.values()) for row in _rows(ran)] == [(1, None, 0), (5, None, 0), (2, 1, 1), (6, 5, 1), (3, 2, 2)]
     wrong = _sql(tmp_path, "INSERT INTO Products (nam) SELECT STREAM units FROM Orders", events="")
     assert "column 23: Products has no column nam (known: productId, name)" in wrong.stderr
+
+
+def test_records_mean_what_they_mean_to_a_job(tmp_path: Path) -> None:
+    """A field that is not declared is not read, a rounded number is said once, and a number beyond its type refuses its event."""
+    model = '[tables.Orders]\ncolumns = { rowtime = "TIMESTAMP", price = "DOUBLE" }\nkind = "stream"\nmonotonic = { rowtime = "increasing" }\n'
+    prices = ["1.5", "9007199254740993", "9007199254740995", "1e400", '"-Infinity"', '"7.5"']
+    row = '{{"stream": "Orders", "row": {{"rowtime": "2015-02-15 10:00:00", "price": {}, "tax": 1}}}}\n'
+    ran = _sql(tmp_path, "SELECT STREAM price FROM Orders", events="".join(map(row.format, prices)), model=model)
+    assert [each["price"] for each in _rows(ran)] == [1.5, 2.0**53, 2.0**53 + 4, "-Infinity", 7.5]
+    assert ran.stderr.count("`Orders` declares no `tax`") == 1
+    assert ran.stderr.count("price is a double and has whole numbers beyond 2^53") == 1
+    assert "event 4 is refused: price: '1e400' is no DOUBLE" in ran.stderr
 
 
 def test_standing_inserts_before_the_last_statement_run_too(tmp_path: Path) -> None:
