@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.descriptions import descendants
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.running.placing import Placed
 from rollup.engine.expressions import Field
@@ -34,6 +35,7 @@ from rollup.engine.rows.windows.base import Window, WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.rows.windows.timed import Time
+from rollup.engine.types import DOUBLE
 
 _LEAST = 8
 """Smaller batches go to the rows, unless the state is with the program already."""
@@ -362,6 +364,12 @@ def _against_state(component: Component, deployed: Deployed) -> tuple[str, str] 
             return "window", "the state of a window"
         if sum(isinstance(each, StreamInput) for each in plan.inputs) > 1:
             return "join", "the state of two windows"
+        called = descendants([plan.levels, plan.grouping, plan.lookups])
+        if any(isinstance(each, AggregateCall) and each.distinct for each in called):
+            return "aggregate", "the state of one over different values"
+        levels = [*plan.levels, *(plan.grouping.levels if plan.grouping is not None else ())]
+        if any(key.type == DOUBLE for level in levels for key in level.keys):
+            return "groups", "the state of those by a double"
         return None
     if deployed.store is None or deployed.context is not None:
         return None

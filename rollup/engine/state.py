@@ -74,11 +74,6 @@ class State:
             for (name, scalars), mine in zip(self.scalars[_HELD].items(), tables, strict=True)
         }
 
-    @property
-    def fixed(self) -> State:
-        """The same."""
-        return self
-
     def instead(self, states: Mapping[str, State]) -> State:
         """The same with others held."""
         return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
@@ -102,11 +97,6 @@ class Live(State):
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
         return dict(self.of)
-
-    @property
-    def fixed(self) -> State:
-        """The same as it is now, whatever goes on."""
-        return State({**self.tables}, self.scalars)
 
 
 class _Tables(Mapping[str, pa.Table]):

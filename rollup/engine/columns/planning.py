@@ -8,7 +8,7 @@ from rollup.core.descriptions import descendants
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
-from rollup.engine.columns.cores.folded_joins import over_join
+from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
@@ -17,7 +17,7 @@ from rollup.engine.columns.cores.prior_access import prior_access
 from rollup.engine.columns.cores.queued import aggregates
 from rollup.engine.columns.cores.sub_queries import with_sub_queries
 from rollup.engine.columns.finishing import against_finishing, as_read
-from rollup.engine.columns.rates.rating import rated, rated_join
+from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
@@ -47,7 +47,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     if context is not None:
         return in_context(plan, context, reads)
     if plan.join is not None or len(plan.inputs) != 1:
-        return _joining(plan, reads, ordered)
+        return joined(plan, reads, ordered)
     if isinstance(input := plan.inputs[0], PatternInput):
         if input.window is None and not plan.levels and plan.grouping is None:
             return matched(plan, reads)
@@ -66,11 +66,6 @@ def _unending(plan: Select) -> str | None:
     """The first reason against the spans of its windows, patterns and outputs."""
     spans = (getattr(each, "span", None) for each in descendants(plan))
     return first(too_long(span) for span in spans if isinstance(span, int))
-
-
-def _joining(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Core | str:
-    """The core of a join, or the first reason against it."""
-    return rated_join(plan, reads, ordered) if plan.rate.limited else over_join(plan, reads)
 
 
 def _unread(plan: Select, reads: Mapping[str, RowType], context: Context | None) -> str | None:

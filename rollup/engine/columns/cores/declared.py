@@ -117,14 +117,12 @@ def values_of(call: AggregateCall) -> tuple[Expr, ...]:
 class Lines:
     """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`.
 
-    `in_order`: the rows of a group leave in the order in which they came; `stay`: none ever leaves; `by_value`: a row that leaves
-    is another than the one of its values that came.
+    `in_order`: the rows of a group leave in the order in which they came; `stay`: none ever leaves.
     """
 
     calls: tuple[AggregateCall, ...]
     in_order: bool = True
     stay: bool = False
-    by_value: bool = False
 
     @cached_property
     def arguments(self) -> tuple[Expr | Order, ...]:
@@ -167,8 +165,8 @@ class Lines:
         if name in EXTREMES and self.stay:
             return None
         if name in EXTREMES:
-            return Extreme(at, name) if self.in_order else Ordered(at, shared=self.by_value)
-        return Ordered(at, name == known.AVEDEV.name, self.by_value) if name in _ORDERED else None
+            return Extreme(at, name) if self.in_order else Ordered(at)
+        return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
 
     @cached_property
     def held(self) -> list[Holding]:

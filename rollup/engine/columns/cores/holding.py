@@ -245,28 +245,20 @@ for k in range(len(rows)):
 for i in range(len(codes)):
     k = codes[{o}[i]]
     {o}_row[{o}_many[k]], {o}_place[{o}[i]] = {o}[i], {o}_many[k] - {o}_base[k]
-{shared}    {o}_many[k] += 1
+    {o}_many[k] += 1
 {o}_many[:] = 0
 """
-_SHARED = """    if {o}_many[k] > {o}_base[k]:
-        before, own = {x}[{o}_row[{o}_many[k] - 1]], {x}[{o}[i]]
-        if before == own or before != before:
-            {o}_place[{o}[i]] = {o}_place[{o}_row[{o}_many[k] - 1]]
-"""
-"""Equal values have one place."""
 
 
 @dataclass(frozen=True)
 class Ordered:
     """The values of a group in order: each row of the loop has a place among those of its group, and a tree counts which are in.
 
-    `linked`: they can also be walked through, from `first` on. `shared`: rows of equal values have one place, since it is not
-    said which of them leaves.
+    `linked`: they can also be walked through, from `first` on.
     """
 
     at: int
     linked: bool = False
-    shared: bool = False
 
     @property
     def extra(self) -> str:
@@ -279,8 +271,7 @@ class Ordered:
 
     def begin(self) -> list[str]:
         """The places, and trees of nothing."""
-        shared = _SHARED.format(o=self.extra, x=f"x{self.at}") if self.shared else ""
-        found = _RANKS.format(o=self.extra, shared=shared).strip().splitlines()
+        found = _RANKS.format(o=self.extra).strip().splitlines()
         if self.linked:
             found += [f"{self.extra}_first = np.full(len(rows), -1, np.int64)"]
             found += [f"{self.extra}_{way} = np.full(len(codes), -1, np.int64)" for way in ("next", "prev")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from rollup.engine.columns.cores.keys import bits_of
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.evaluate import carried, evaluate, plain
-from rollup.engine.expressions import All, Call, Expr, Field, inputs_read, inside
+from rollup.engine.expressions import All, Call, Expr, Field, Slot, inputs_read, inside, walk
 from rollup.engine.operators import EQUAL, IS_NULL
 from rollup.engine.programs.lowering.components import Program
 from rollup.engine.programs.runtime.running import Running
@@ -93,11 +93,14 @@ class Columns:
         missing = (Column(Call(IS_NULL, (each,), BOOL)) for each in own)
         return All((known, Call(EQUAL, tuple(self.of(each, number) for number, each in enumerate(missing)), BOOL)))
 
-    def over(self, expr: Expr) -> Expr:
-        """An expression of both rows, in which the parts that read one alone are columns."""
-        read = inputs_read([expr])
-        if len(read) != 1 or wide(expr):
-            return inside(expr, self.over)
+    def over(self, expr: Expr, nullable: Collection[int] = ()) -> Expr:
+        """An expression of both rows, in which the parts that read one alone are columns; of inputs that are `nullable`, whose
+        row may be missing, only fields are."""
+        read, plain = inputs_read([expr]), not any(isinstance(each, Slot) for each in walk(expr))
+        if isinstance(expr, Field) and expr.input in nullable:
+            return replace(self.of(Column(of_one_event(expr)), expr.input), optional=True)
+        if len(read) != 1 or wide(expr) or not plain or not read.isdisjoint(nullable):
+            return inside(expr, lambda part: self.over(part, nullable))
         (input,) = read
         return self.of(Column(of_one_event(expr)), input)
 
@@ -122,17 +125,18 @@ class Columns:
         )
 
 
-def fed(program: Program, given: Given, state: State, batch: Batch, late: bool = False) -> tuple[State, list[pa.Array]]:
-    """The state after a batch, and what the program makes: instants, events, signs and values. `late`: what is due comes all
-    at once, at the end of the batch."""
+def fed(
+    program: Program, given: Given, state: State, batch: Batch, late: bool = False
+) -> tuple[State, list[Sequence[pa.Array]]]:
+    """The state after a batch, and what the program makes: instants, events, signs and values, then the outputs of the clock.
+    `late`: what is due comes all at once, at the end of the batch."""
     running, now = at_work(program, state), max(state.scalars["now"], batch.now)
     for stream, columns in given:
         if stream == batch.stream and batch.rows:
             running, times = running.fit(batch.rows), pa.array(np.maximum(batch.times, state.scalars["now"]))
             running.send(stream, [each.values(batch) for each in columns], times)
     running.advance(now, late)
-    (output,) = running.taken().values()
-    return live(running, now), [*output]
+    return live(running, now), [*running.taken().values()]
 
 
 def at_work(program: Program, state: State) -> Running:

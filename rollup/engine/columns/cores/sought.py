@@ -52,7 +52,7 @@ class Sought:
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answer for each."""
-        after, output = fed(self.program, self.columns, state, batch)
+        after, (output,) = fed(self.program, self.columns, state, batch)
         return after, [self._answer(output[3:], batch)] if asking else []
 
     def _answer(self, found: Sequence[pa.Array], batch: Batch) -> pa.Array:

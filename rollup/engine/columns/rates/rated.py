@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Moves, Pace, projected
 from rollup.engine.columns.cores.queued import Queued
@@ -144,9 +143,6 @@ class Rated:
         the window does, late, and no event comes.
         """
         before, counts = state.held(), Counts.of(state)
-        if self.lazy:  # what is shown is worked out from the state before, which therefore stays
-            before = {name: each.fixed for name, each in before.items()}
-            state = state.instead(before)
         waiting, latest = state.tables["waiting"], state.tables["latest"]
         after, made, counts, instants = self._made(state, counts, batch, ticks, released)
         if made.interval is not None:
@@ -203,7 +199,7 @@ class Rated:
             interval = made.interval
             if interval is None:
                 timed = made.at
-                if made.event is not None and not isinstance(self.core, FoldedJoin):  # what the clock lets out is first
+                if made.event is not None:  # what the clock lets out is first
                     timed = np.where(made.event < 0, made.at - 1, made.at)
                 interval = np.searchsorted(ticks, timed, "right")
             return Due(ticks, np.full(len(ticks), TIMER), interval), counts

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import folded_join
 from rollup.engine.columns.cores.moving import Moving, moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
@@ -21,36 +19,8 @@ from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Variable
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.rate import Rate
-from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.expressed import Expressed
-from rollup.engine.rows.windows.keyed import Unique
 from rollup.engine.types import RowType
-
-
-def rated_join(plan: Select, reads: Mapping[str, RowType], ordered: bool) -> Rated | Firsts | str:
-    """The core of a join with a rate, or the first reason against it; `ordered` as in `rated`."""
-    mode, unrated = plan.rate.mode, _unrated(plan)
-    if plan.rate.events is not None:  # so many rows that leave bring an output, too
-        unrated = replace(unrated, emitted="both")
-    core = folded_join(
-        unrated, reads, mode in ("last", "all") and (plan.grouped or plan.total or plan.grouping is not None)
-    )
-    if isinstance(core, str):
-        return core
-    if mode in ("first", "snapshot"):
-        return f"output {mode} over a join"
-    if core.lines.held:
-        return "aggregates that go by more than sums over a join, with an output rate"
-    lazy = bool(core.calls) and (mode == "default" or ordered)
-    if lazy and not all(isinstance(each.window, Length | KeepAll | Unique | None) for each in core.join.inputs):
-        return "aggregates over a join of windows by time that an output works out"
-    found = _rated(plan, core, core.type, ordered)
-    if isinstance(found, str):
-        return found
-    if not isinstance(found, Rated) or (found.pacing.rows is None and not found.pacing.clock.span):
-        return "output at over a join"
-    (stream, *_) = reads.values()
-    return replace(found, kinds=_kinds(stream))
 
 
 def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:

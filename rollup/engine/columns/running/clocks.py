@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
@@ -36,7 +35,11 @@ def phase(core: Core) -> Phase:
         return phase(core.main)
     if isinstance(core, LifecycleStatement):
         return Phase.CONTEXT
-    ticks = isinstance(core, PartitionTotals) or (isinstance(core, Rated) and core.pacing.clock.runs)
+    ticks = (
+        isinstance(core, PartitionTotals)
+        or (isinstance(core, Rated) and core.pacing.clock.runs)
+        or (isinstance(core, Joined) and core.clocked)
+    )
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
 
@@ -45,6 +48,8 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
     match core:
         case PriorAccess(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
+        case Joined():
+            return core.dues(state)
         case Rated() | Firsts():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case _:
@@ -67,8 +72,6 @@ def _due(core: Core, state: State) -> int | None:
             return None
         case PriorAccess():
             return _leaves(core.window, state.tables["content"])
-        case FoldedJoin():
-            return core.join.due(state.held()["join"])
         case Queued(dated=True):
             return state.scalars["due"]
         case Leveled():
@@ -77,8 +80,6 @@ def _due(core: Core, state: State) -> int | None:
             return _leaves(core.window, state.tables["content"])
         case Partitioned():
             return _due(core.inner, state.held()["core"])
-        case Joined():
-            return core.join.due(state)
         case LifecycleStatement():
             return core.due(state)
         case PartitionTotals():
@@ -101,10 +102,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
-        case Rated(core=FoldedJoin()) if phase is Phase.OUTPUT and not _is_due(state, now):
-            return core.shown(state, nothing, np.empty(0, np.int64), True)  # where the clock has jumped, windows wait
-        case Rated(core=FoldedJoin()) if phase is not Phase.OUTPUT and _is_due(state, now):
-            return _before_windows(core, state, now)
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
         case Firsts() if phase is Phase.OUTPUT:
@@ -137,18 +134,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.released(state, nothing)
         case _:
             return core.step(state, nothing)
-
-
-def _is_due(state: State, now: int) -> bool:
-    """Whether an output is due."""
-    due: int | None = state.scalars["due"]
-    return due is not None and due <= now
-
-
-def _before_windows(core: Rated, state: State, now: int) -> tuple[State, Output]:
-    """An output of a join that is due comes before the windows let rows out, and then not again at its own turn."""
-    nothing = Batch.nothing(core.kinds, state.scalars["now"])
-    return core.shown(_gone_on(core, state, now), nothing, np.array([now], np.int64))
 
 
 def _gone_on(core: Rated, state: State, now: int) -> State:

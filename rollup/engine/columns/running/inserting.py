@@ -12,7 +12,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
@@ -69,7 +68,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 def _caused(core: Core) -> bool:
     """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
     inner = core.core if isinstance(core, Rated) else core
-    return isinstance(inner, FilterProject | Folded) and not isinstance(inner, FoldedJoin)
+    return isinstance(inner, FilterProject | Folded)
 
 
 def hears_clock(core: Core) -> bool:
@@ -77,7 +76,7 @@ def hears_clock(core: Core) -> bool:
     match core:
         case FilterProject():
             return False
-        case Folded() if not isinstance(core, FoldedJoin):
+        case Folded():
             return _timed(core) or isinstance(core.window, TimeBatch)
         case _:
             return True
@@ -100,7 +99,7 @@ def clocked(core: Core) -> bool:
         case Leveled():
             inner = core.levels[0]
         case Joined():
-            return core.emitted != "new" and core.join.timed
+            return core.timed
         case Partitioned() | LifecycleStatement():
             inner = core.inner
         case Rated() | Firsts():
@@ -110,10 +109,7 @@ def clocked(core: Core) -> bool:
     if not isinstance(inner, Folded):
         return isinstance(core, PartitionTotals)
     leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
-    if isinstance(inner, FoldedJoin):
-        timed = inner.join.timed
-    else:
-        timed = _timed(inner)
+    timed = _timed(inner)
     batches = isinstance(inner, Moving) and inner.batches
     return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, TimeBatch)
 

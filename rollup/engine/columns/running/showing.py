@@ -12,7 +12,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.folded_joins import FoldedJoin
 from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
 from rollup.engine.columns.cores.keys import whole
@@ -65,8 +64,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             shown = inner.get("shown", inner["core"])
             if type(core.core) is Folded and core.core.by_group:
                 return _by_group(core.core, plan, shown, inner["core"])
-            if isinstance(core.core, FoldedJoin):
-                return _waiting(core.core, core.core.plan, shown, inner["core"])
             if isinstance(core.core, Queued):
                 return _waiting(core.core, plan, shown, inner["core"])
             return content(core.core, plan, shown, held)
@@ -80,8 +77,6 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return core.content(state)
         case Leveled():
             return [] if plan.unbounded else _levels(core, plan, state)
-        case FoldedJoin():
-            return _waiting(core, core.plan, state, state)
         case Queued():
             return _waiting(core, plan, state, state)
         case KeepingEach():

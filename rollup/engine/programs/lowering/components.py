@@ -11,9 +11,10 @@ from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Variable, w
 from rollup.engine.operators import EQUAL
 from rollup.engine.programs.lowering import stores
 from rollup.engine.programs.lowering.expressions import expressions, fields_of, test, type_of_value
-from rollup.engine.programs.lowering.grouping import Emit, selection
+from rollup.engine.programs.lowering.grouping import Emit, Emits, selection
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.lookups import JOINED, WAYS, Join, Side, asked, join_streams
+from rollup.engine.programs.lowering.rates import CLOCK, Rated, rated
 from rollup.engine.programs.lowering.stores import Store
 from rollup.engine.programs.lowering.unsupported import NotLowered, Unsupported
 from rollup.engine.programs.lowering.windows import window
@@ -55,9 +56,10 @@ def lowered(component: Component, type_of: TypeOf) -> Program | Unsupported:
     return lowering.lowered(lowering.program)
 
 
-def lowered_select(plan: Select, type_of: TypeOf) -> Program | Unsupported:
-    """The program of a statement that reads streams alone, or the first reason why there is none."""
-    lowering = _Lowering(Component(), type_of)
+def lowered_select(plan: Select, type_of: TypeOf, ordered: bool = False) -> Program | Unsupported:
+    """The program of a statement that reads streams alone, or the first reason why there is none. `ordered`: somebody puts
+    the rows of an output in order."""
+    lowering = _Lowering(Component(), type_of, ordered)
     return lowering.lowered(lambda: lowering.of_select(plan))
 
 
@@ -92,8 +94,8 @@ class _Stream:
 class _Lowering:
     """A component while it becomes a program. `place`: the statement at hand."""
 
-    def __init__(self, component: Component, type_of: TypeOf) -> None:
-        self.place = ""
+    def __init__(self, component: Component, type_of: TypeOf, ordered: bool = False) -> None:
+        self.place, self._ordered = "", ordered
         self._by = "place"
         """What rows say of the delivery that they belong to."""
         self._component, self._type_of = component, type_of
@@ -102,7 +104,7 @@ class _Lowering:
         self._stores: dict[str, Store] = {}
         self._outputs: dict[str, str] = {}
         self._timers: list[tuple[int, int, str, str | None]] = []
-        """Phase, statement, the operator with the clock, and who is told that the change is over."""
+        """Phase, statement, the operator with the clock, and who is told that the change is over (outputs: nobody)."""
         self._flows: dict[str, list[str]] = {}
         """By stream or store, into which others its rows go on."""
         self._emits: dict[str, str] = {}
@@ -123,9 +125,14 @@ class _Lowering:
     def of_select(self, plan: Select) -> Program:
         """One statement, whose rows say which event of the batch brought them, or -1. Raises NotLowered."""
         self._by = "event"
-        self._linker.state |= {"event": INT, "due": INT}
+        self._linker.state |= {"event": INT, "due": INT, "output_due": INT}
         self._select("", plan, 1)
-        self._linker.function("note_due", "", [*self._next_due(), "s.due = due"])
+        dues = (
+            line
+            for field, clock in (("due", False), ("output_due", True))
+            for line in (*self._next_due(clock), f"s.{field} = due")
+        )
+        self._linker.function("note_due", "", [*dues])
         self._linker.function("jump", "t", ["if t > s.now:", "    s.now = t", *self._firing()])
         return self._finished({"note_due": [], "jump": ["int"]} | ({} if plan.join is None else {"show": []}))
 
@@ -254,12 +261,14 @@ class _Lowering:
             if not source.follow:
                 raise NotLowered("input", "a table")
             store = self._store(source)
-            store.follow(selection(self._linker, plan, f"select{order}", store.row, emit))
+            store.follow(selection(self._linker, plan, f"select{order}", store.row, Emits(emit)))
             return
         assert isinstance(source, StreamInput)
         stream = self._stream(source.filter.stream)
         stream.kept |= self._fields(plan, 0)
-        entry = selection(self._linker, plan, f"select{order}", stream.row, emit)
+        made = rated(self._linker, plan, f"select{order}", stream.row, emit, ordered=self._ordered)
+        self._clock(made, 1, order)
+        entry = made.entry
         ports = {f"emit_{each}": [f"{entry}_{each}"] for each in ("insert", "remove")}
         made = window(self._linker, source.window, f"window{order}", stream.row, ports)
         self._timers.append((0, order, made, entry))
@@ -314,7 +323,7 @@ class _Lowering:
             self._held(f"window{order}_{place}", each, self._fields(plan, place), acted=True)
             for place, each in enumerate(inputs)
         ]
-        join_streams(self._linker, plan, name, stores, emit)
+        self._clock(join_streams(self._linker, plan, name, stores, emit, self._ordered), -1, order)
         for way, store, source in zip(WAYS, stores, inputs, strict=True):
             ports = {f"emit_{each}": [f"{name}_{way}_{each}"] for each in ("insert", "remove")}
             windows.append(window(self._linker, source.window, store.window, store.row, ports))
@@ -328,6 +337,11 @@ class _Lowering:
         lines = [line for each in windows for line in (f"if {each}_due() <= s.now:", f"    {each}_on_timer()")]
         self._linker.function(f"{name}_windows_on_timer", "", lines)
         self._timers.append((0, order, f"{name}_windows", name))
+
+    def _clock(self, made: Rated, phase: int, order: int) -> None:
+        """The clock of the outputs: of a join they come before the windows let rows out."""
+        if made.clocked:
+            self._timers.append((phase, order, made.entry, None))
 
     def _held(self, name: str, source: StreamInput, fields: set[int], acted: bool) -> Store:
         """The window of an input as a store, whose rows have some fields."""
@@ -373,13 +387,12 @@ class _Lowering:
 
         return emit
 
-    @staticmethod
-    def _refuse_outputs(plan: Select) -> None:
+    def _refuse_outputs(self, plan: Select) -> None:
         """Raises NotLowered for what no operator does yet with outputs."""
         finish = plan.finish
         if finish.descending or finish.limit is not None or finish.distinct or plan.into is not None:
             raise NotLowered("output")
-        if plan.rate.limited or plan.rate.mode != "default" or plan.rate.after_span or plan.rate.after_events:
+        if self._by == "place" and (plan.rate.limited or plan.rate.after_span or plan.rate.after_events):
             raise NotLowered("rate", plan.rate.mode)
         if plan.emitted == "old" and plan.target is not None:
             raise NotLowered("removed")
@@ -534,7 +547,8 @@ class _Lowering:
             for name, stream in self._streams.items()
             if name not in self._stores
         }
-        return Program(linker.source(entries), streams, self._outputs, linker.constants, linker.variables)
+        outputs = self._outputs | {each: each for each in (CLOCK,) if each in linker.state}
+        return Program(linker.source(entries), streams, outputs, linker.constants, linker.variables)
 
     def _stream_functions(self, stream: _Stream) -> None:
         """What is done with an event of a stream, with a batch of events, and how an event is kept: once, whoever keeps it."""
@@ -592,13 +606,13 @@ class _Lowering:
         """The line before what an event brings, or the clock."""
         return "s.place += 1" if self._by == "place" else f"s.event = {event}"
 
-    def _clocked(self) -> list[tuple[str, str | None]]:
-        """The operators with a clock, and who is told that a change is over."""
-        return [each[2:] for each in sorted(self._timers, key=lambda each: each[:2])]
+    def _clocked(self) -> list[tuple[int, int, str, str | None]]:
+        """The operators with a clock, as they are due at one instant."""
+        return sorted(self._timers, key=lambda each: each[:2])
 
-    def _next_due(self) -> list[str]:
-        """The next instant at which the clock changes something."""
-        operators = [each for each, _ in self._clocked()]
+    def _next_due(self, outputs: bool | None = None) -> list[str]:
+        """The next instant at which the clock changes something; `outputs`: only by outputs, or by windows."""
+        operators = [each for phase, _, each, _ in self._clocked() if outputs is None or outputs is (phase != 0)]
         lines = [f"due = {operators[0]}_due()"] if operators else [f"due = {FOREVER}"]
         for each in operators[1:]:
             lines += [f"other = {each}_due()", "if other < due:", "    due = other"]
@@ -607,7 +621,7 @@ class _Lowering:
     def _firing(self) -> list[str]:
         """What is due fires."""
         lines = list[str]()
-        for operator, told in self._clocked():
+        for _, _, operator, told in self._clocked():
             lines += [f"if {operator}_due() <= s.now:", f"    {self._counted('-1')}", f"    {operator}_on_timer()"]
             lines += [f"    {told}_flush()"] if told is not None else []
             lines += ["    settle()"]

@@ -47,9 +47,10 @@ def type_of_value(kind: DataType) -> Type:
     return found
 
 
-def key_type(keys: Sequence[Expr]) -> Type:
-    """The type of a key of some values; of none, a number."""
+def key_type(keys: Sequence[Expr], doubles: bool = False) -> Type:
+    """The type of a key of some values; of none, a number. `doubles`: their bits may be keys."""
     found = [type_of_value(each.type).optional for each in keys]
+    found = [INT.optional if doubles and each == FLOAT.optional else each for each in found]
     if any("float" in each.parts for each in found):
         raise NotLowered("value", "a double as a key")
     return INT if not found else found[0] if len(found) == 1 else Tuple(tuple(found))
@@ -58,6 +59,13 @@ def key_type(keys: Sequence[Expr]) -> Type:
 def key_text(values: Sequence[str]) -> str:
     """The text of a key of some values."""
     return "0" if not values else values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
+def with_bits(keys: Sequence[Expr], values: Sequence[str]) -> list[str]:
+    """The texts of values as those of a key, in which doubles are their bits."""
+    doubles = [type_of_value(each.type) is FLOAT for each in keys]
+    found = zip(doubles, values, strict=True)
+    return [f"(None if {value} is None else bits({value}))" if double else value for double, value in found]
 
 
 def fields_of(exprs: Sequence[Expr | None], input: int) -> set[int]:

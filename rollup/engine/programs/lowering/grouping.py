@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from rollup.engine.compiler.types import BOOL, FLOAT, INT, Reference, SortedOf, Struct, Type
+from rollup.engine.compiler.types import BOOL, FLOAT, INT, MapOf, Reference, SortedOf, Struct, Type
 from rollup.engine.expressions import Ask, Expr, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.programs.lowering.expressions import (
@@ -14,10 +15,11 @@ from rollup.engine.programs.lowering.expressions import (
     refuse_unsteady,
     test,
     type_of_value,
+    with_bits,
 )
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
-from rollup.engine.programs.operators import grouping
+from rollup.engine.programs.operators import grouping, rates
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.types import Kind
@@ -29,8 +31,26 @@ _SORTED = "sorted_list()"
 _ROW = {0: "row"}
 
 
+@dataclass(frozen=True)
+class Emits:
+    """How a selection hands on the rows that changes make, and those that are there when somebody asks.
+
+    `unit`: the texts of the key of a row's group come before the values. `made`: where an output alone says what groups are,
+    the struct of its rows, and the function that delivers one.
+    """
+
+    emit: Emit
+    shown: Emit | None = None
+    unit: bool = False
+    made: tuple[Reference, str] | None = None
+    every: bool = False
+    """Whether an output says what all groups are."""
+    alone: bool = False
+    """Whether aggregates are of one change each."""
+
+
 def selection(
-    linker: Linker, plan: Select, name: str, row: Reference, emit: Emit, rows: Mapping[int, str] | None = None
+    linker: Linker, plan: Select, name: str, row: Reference, emits: Emits, rows: Mapping[int, str] | None = None
 ) -> str:
     """The operator that makes the rows of a statement. `rows`: those of the inputs in one that a join has made. Raises
     NotLowered."""
@@ -38,24 +58,36 @@ def selection(
         raise NotLowered("groups", "several levels")
     if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
         raise NotLowered("groups", "a rollup")
-    made = _Selection(linker, plan, name, row, emit, _ROW if rows is None else rows).operator()
+    made = _Selection(linker, plan, name, row, emits, _ROW if rows is None else rows).operator()
     conditions = [each for each in (plan.where, getattr(plan.inputs[0], "condition", None)) if each is not None]
     if plan.leaves:
         refuse_unsteady(conditions)
     if rows is not None or not conditions:
         return made
-    passes = test(linker, f"{name}_passes", conditions, _ROW, "row")
-    ports = {"test": [passes], **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")}}
-    return linker.operator(grouping.Where, f"{name}_where", ports=ports)
+    return passing(linker, f"{name}_where", conditions, _ROW, made)
+
+
+_HEARS = ("insert", "remove", "flush", "present")
+
+
+def passing(
+    linker: Linker, name: str, conditions: Sequence[Expr], rows: Mapping[int, str], operator: str, shows: str = ""
+) -> str:
+    """Conditions on the rows that an operator gets of changes, and another of those that are there."""
+    ports = {f"emit_{each}": [f"{operator}_{each}"] for each in _HEARS} | {"test": [f"{name}_passes"]}
+    if shows:
+        ports["emit_present"] = [f"{shows}_present"]
+    test(linker, f"{name}_passes", conditions, rows, "row")
+    return linker.operator(grouping.Where, name, ports=ports)
 
 
 class _Selection:
     """The lowering of one selection."""
 
     def __init__(
-        self, linker: Linker, plan: Select, name: str, row: Reference, emit: Emit, rows: Mapping[int, str]
+        self, linker: Linker, plan: Select, name: str, row: Reference, emits: Emits, rows: Mapping[int, str]
     ) -> None:
-        self._linker, self._plan, self._name, self._row, self._emit = linker, plan, name, row, emit
+        self._linker, self._plan, self._name, self._row, self._emits = linker, plan, name, row, emits
         self._rows = rows
         level = plan.levels[0] if plan.levels else None
         self._keys: Sequence[Expr] = plan.grouping.dimensions if plan.grouping else level.keys if level else ()
@@ -63,9 +95,10 @@ class _Selection:
 
     def operator(self) -> str:
         """The operator with all that its ports call."""
-        plan, name, leaving = self._plan, self._name, {"leaving": self._plan.makes_what_leaves}
+        plan, name, constants = self._plan, self._name, {"leaving": self._plan.makes_what_leaves}
+        constants["alone"] = self._emits.alone
         if plan.grouping is None and not plan.levels:
-            return self._linker.operator(grouping.PlainRows, name, leaving, ports={"emit": [self._emitting("row", ())]})
+            return self._linker.operator(grouping.PlainRows, name, constants, ports=self._made("row", ()))
         refuse_unsteady(self._keys)
         parts = [part for call in self._calls for each in _read(call) for part in walk(each)]
         if plan.leaves and any(isinstance(each, Ask) for each in parts):
@@ -74,44 +107,79 @@ class _Selection:
         group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
         self._linker.structs[group.name] = group
         slots, values = aggregates(self._linker, name, self._calls, group, "row", self._rows)
-        types = {"Group": Reference(group.name), "Row": self._row, "Key": key_type(self._keys)}
-        ports = {
-            "accumulate": [f"{name}_accumulate"],
-            "retract": [f"{name}_retract"],
-            "new_group": [f"{name}_new_group"],
-        }
+        types = {"Group": Reference(group.name), "Row": self._row, "Key": key_type(self._keys, True)}
+        if self._emits.made is not None:
+            types["Made"] = self._emits.made[0]
+        ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "new_group")}
         if plan.total:
-            ports["emit"] = [self._emitting("group", slots, values)]
+            ports |= self._made("group", slots, values)
             self._linker.function(f"{name}_new_group", "", [f"return {group.name}()"])
-            return self._linker.operator(grouping.Total, name, leaving, types, ports)
+            total = grouping.Total if self._emits.made is None else rates.LastTotal
+            return self._linker.operator(total, name, constants, types, ports)
         ports |= {"key": [f"{name}_key"], "key_of": [f"{name}_key_of"]}
         self._keyed(group.name)
         if plan.grouping is None:
-            ports["emit"] = [self._emitting("row, group", slots, values)]
-            return self._linker.operator(grouping.RowPerRow, name, leaving, types, ports)
-        ports["emit"] = [self._emitting("group", [*(f"group.k{i}" for i in range(len(self._keys))), *slots], values)]
-        return self._linker.operator(grouping.RowPerGroup, name, leaving, types, ports)
+            ports |= self._made("row, group", slots, values)
+            return self._linker.operator(grouping.RowPerRow, name, constants, types, ports)
+        ports |= self._made("group", [*self._key_texts, *slots], values)
+        if self._emits.made is None:
+            return self._linker.operator(grouping.RowPerGroup, name, constants, types, ports)
+        note = f"Note_{name}"
+        types["Note"] = Reference(note)
+        fields = {"group": types["Group"], "before": types["Made"], "touched": BOOL}
+        self._linker.structs[note] = Struct(note, fields)
+        return self._linker.operator(rates.LastOfGroups, name, constants | {"every": self._emits.every}, types, ports)
 
-    def _emitting(self, arguments: str, slots: Sequence[str], values: Sequence[str] = ()) -> str:
+    @property
+    def _key_texts(self) -> list[str]:
+        """The texts of the key of a group."""
+        return [f"group.k{i}" for i in range(len(self._keys))]
+
+    def _key(self, values: Sequence[str]) -> str:
+        """The text of a key of some values."""
+        return key_text(with_bits(self._keys, values))
+
+    def _made(self, arguments: str, slots: Sequence[str], values: Sequence[str] = ()) -> dict[str, list[str]]:
+        """The ports by which rows are made: of changes, and of what is there."""
+        emits = self._emits
+        ports = {"emit_shown": [self._emitting("shown", arguments, emits.shown, slots, values)] if emits.shown else []}
+        if emits.made is None or "row" in arguments:
+            unit = self._key(self._key_texts) if "group" in arguments else key_text(())
+            emit = (lambda sign, texts: emits.emit(sign, [unit, *texts])) if emits.unit else emits.emit
+            return ports | {"emit": [self._emitting("emit", arguments, emit, slots, values)]}
+        (made, deliver) = emits.made
+        make = lambda sign, texts: [f"return {made.struct}({', '.join(texts)})"]  # noqa: E731
+        ports["make"] = [self._emitting("make", arguments, make, slots, values, ["return None"])]
+        return ports | {"deliver": [deliver]}
+
+    def _emitting(
+        self,
+        made: str,
+        arguments: str,
+        emit: Emit,
+        slots: Sequence[str],
+        values: Sequence[str],
+        otherwise: Sequence[str] = (),
+    ) -> str:
         """The function that makes a row and hands it on, if it fulfils the condition."""
         shown: Projection = self._plan.projection
         exprs = [*((shown.having,) if shown.having is not None else ()), *shown.columns]
 
         def end(texts: list[str]) -> Sequence[str]:
             if shown.having is None:
-                return self._emit("sign", texts)
-            return [f"if {texts[0]} is True:", *(f"    {line}" for line in self._emit("sign", texts[1:]))]
+                return emit("sign", texts)
+            return [f"if {texts[0]} is True:", *(f"    {line}" for line in emit("sign", texts[1:])), *otherwise]
 
         rows = self._rows if arguments.startswith("row") else {}
-        return expressions(self._linker, f"{self._name}_emit", f"{arguments}, sign", exprs, rows, end, slots, values)
+        return expressions(self._linker, f"{self._name}_{made}", f"{arguments}, sign", exprs, rows, end, slots, values)
 
     def _keyed(self, group: str) -> None:
         """The key of a row, that of a group, and a new group."""
-        key = lambda values: [f"return {key_text(values)}"]  # noqa: E731
+        key = lambda values: [f"return {self._key(values)}"]  # noqa: E731
         new = lambda values: [f"return {group}({', '.join(values)})"]  # noqa: E731
         expressions(self._linker, f"{self._name}_key", "row", self._keys, self._rows, key)
         expressions(self._linker, f"{self._name}_new_group", "row", self._keys, self._rows, new)
-        self._linker.function(f"{self._name}_key_of", "group", key([f"group.k{i}" for i in range(len(self._keys))]))
+        self._linker.function(f"{self._name}_key_of", "group", key(self._key_texts))
 
 
 def aggregates(
@@ -129,6 +197,9 @@ def aggregates(
         slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
         for slot, start in call.aggregate.slots.items():
             group.fields[f"a{i}_{slot}"] = _slot(call, start)
+        if call.distinct:
+            kind = type_of_value(call.args[0].type)
+            group.fields[f"a{i}_seen"] = MapOf(INT if kind is FLOAT else kind, INT)
         texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
         accumulated.append((call, call.aggregate.enter.format(**texts)))
         retracted.append((call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts)))
@@ -137,13 +208,13 @@ def aggregates(
         values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
     for way, changes in (("accumulate", accumulated), ("retract", retracted)):
         asked = [each for call, _ in changes for each in _read(call)]
-        expressions(linker, f"{name}_{way}", f"group, {arguments}", asked, rows, _changing(changes))
+        expressions(linker, f"{name}_{way}", f"group, {arguments}", asked, rows, _changing(changes, way))
     return [f"v{i}" for i in range(len(calls))], values
 
 
 def _slot(call: AggregateCall, start: str) -> Type:
     """The type of a slot of a group."""
-    if call.distinct or call.aggregate.objects:
+    if call.aggregate.objects:
         raise NotLowered("aggregate", f"{call.aggregate.name} with more than arguments")
     kinds = [type_of_value(each.type) for each in call.args]
     if any(each.type.kind is Kind.LONG for each in call.args) and call.aggregate.beyond is not None:
@@ -164,7 +235,19 @@ def _read(call: AggregateCall) -> Sequence[Expr]:
     return call.args if call.where is None else (*call.args, call.where)
 
 
-def _changing(changes: Sequence[_Change]) -> Callable[[list[str]], list[str]]:
+def _of_kind(call: AggregateCall, i: int, way: str, steps: Sequence[str]) -> list[str]:
+    """Lines that do something for the first row of a value in a group, or as the last one of it leaves."""
+    seen, key = f"group.a{i}_seen", f"bits(x{i}_0)" if type_of_value(call.args[0].type) is FLOAT else f"x{i}_0"
+    counted = [f"n{i} = {seen}.get({key})"]
+    if way == "accumulate":
+        counted += [f"{seen}[{key}] = 1 if n{i} is None else n{i} + 1", f"if n{i} is None:"]
+        return [*counted, *(f"    {each}" for each in steps)]
+    last = [f"del {seen}[{key}]", *steps]
+    counted += [f"if n{i} is not None:", f"    if n{i} > 1:", f"        {seen}[{key}] = n{i} - 1", "    else:"]
+    return [*counted, *(f"        {each}" for each in last)]
+
+
+def _changing(changes: Sequence[_Change], way: str) -> Callable[[list[str]], list[str]]:
     """The lines by which rows enter groups, or leave them, of the texts of the values."""
 
     def end(texts: list[str]) -> list[str]:
@@ -174,6 +257,7 @@ def _changing(changes: Sequence[_Change]) -> Callable[[list[str]], list[str]]:
             lines += [f"{each} = {value}" for each, value in zip(names, values, strict=False)]
             at += len(values)
             steps = [each.strip() for each in text.split(";")]
+            steps = _of_kind(call, i, way, steps) if call.distinct else steps
             known = [f"{each} is not None" for each in names] if call.aggregate.skips else []
             known += [f"{each} is True" for each in values[len(names) :]]
             lines += [f"if {' and '.join(known)}:", *(f"    {each}" for each in steps)] if known else steps

@@ -9,8 +9,9 @@ from rollup.engine.compiler.types import Reference, Struct
 from rollup.engine.conjunctions import conjuncts
 from rollup.engine.expressions import Ask, Expr, inputs_read, walk
 from rollup.engine.programs.lowering.expressions import expressions, refuse_unsteady, test
-from rollup.engine.programs.lowering.grouping import Emit, aggregates, selection
+from rollup.engine.programs.lowering.grouping import Emit, Emits, aggregates, passing, selection
 from rollup.engine.programs.lowering.linking import Asked, Linker
+from rollup.engine.programs.lowering.rates import Rated, rated
 from rollup.engine.programs.lowering.stores import Asker, Store, found, index_of
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import grouping, joins
@@ -126,17 +127,14 @@ class _Lookup:
         linker, name, store, plan = self._linker, self._name, self._store, self._plan
         group, value = self._aggregates("found", {self._width: "found"})
         linker.function(f"{name}_new_group", "", [f"return {group}()"])
-        ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "new_group")}
+        ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "new_group")} | {
+            "emit_shown": list[str]()
+        }
         types = {"Group": Reference(group), "Row": store.row}
         made = linker.operator(grouping.Kept, f"{name}_kept", {}, types, ports)
         for condition, row in ((plan.where, self._width), (self._condition, 0)):
             if condition is not None:
-                passes = test(linker, f"{made}_passes{row}", [condition], {row: "row"}, "row")
-                ports = {
-                    "test": [passes],
-                    **{f"emit_{each}": [f"{made}_{each}"] for each in ("insert", "remove", "flush")},
-                }
-                made = linker.operator(grouping.Where, f"{made}_where{row}", ports=ports)
+                made = passing(linker, f"{made}_where{row}", [condition], {row: "row"}, made)
         store.observers.append(made)
         return [f"group = {name}_kept_current()", f"return {value}"]
 
@@ -165,25 +163,33 @@ WAYS = ("left", "right")
 _DOES = (("enter", "insert"), ("leave", "remove"))
 
 
-def join_streams(linker: Linker, plan: Select, name: str, sides: Sequence[Store], emit: Emit) -> None:
-    """The join of two windows as stores. Raises NotLowered."""
+def join_streams(
+    linker: Linker, plan: Select, name: str, sides: Sequence[Store], emit: Emit, ordered: bool = False
+) -> Rated:
+    """The join of two windows as stores, and what makes rows of its pairs. Raises NotLowered."""
     spec, pair = plan.join, f"Pair_{name}"
     assert spec is not None
     (side,) = spec.sides
-    if side.kind != "inner" and plan.where is not None:
-        raise NotLowered("join", "an outer one with a condition behind it")
-    where = [*conjuncts(side.condition), *conjuncts(plan.where)]
+    where, behind = [*conjuncts(side.condition), *conjuncts(plan.where)], conjuncts(plan.where)
     refuse_unsteady(where)
+    where = where if side.kind == "inner" else [*conjuncts(side.condition)]
     linker.structs[pair] = Struct(pair, {f"r{place}": each.row for place, each in enumerate(sides)})
     rows = {place: f"row.r{place}" for place in range(2)}
-    entry = selection(linker, plan, f"select{name.removeprefix('join')}", Reference(pair), emit, rows)
+    made = rated(linker, plan, f"select{name.removeprefix('join')}", Reference(pair), emit, rows, ordered)
+    entry, shown = made.entry, made.selection
+    if side.kind != "inner" and behind:
+        entry = presents = passing(linker, f"{name}_where", behind, rows, entry, shown)
+    else:
+        presents = shown
     pairs = ("pair", "one, other", "one, other"), ("left", "one", "one, None"), ("right", "other", "None, other")
-    for what, arguments, made in pairs:
+    for what, arguments, given in pairs:
         lines = [
             "if sign > 0:",
-            f"    {entry}_insert({pair}({made}))",
+            f"    {entry}_insert({pair}({given}))",
+            "elif sign < 0:",
+            f"    s.{name}_unmade.append({pair}({given}))",
             "else:",
-            f"    s.{name}_unmade.append({pair}({made}))",
+            f"    {presents}_present({pair}({given}))",
         ]
         linker.function(f"{name}_emit_{what}", f"{arguments}, sign", lines)
     if where:
@@ -205,10 +211,11 @@ def join_streams(linker: Linker, plan: Select, name: str, sides: Sequence[Store]
         lines = [*looks(keep), f"for found in s.{name}_{other}:", *(f"    {line}" for line in also)]
         linker.function(f"{name}_pair_{way}", "row, sign", ["lone = True", *lines, *lone])
         if lone and place == 1:
-            lines = ["sign = 1", "lone = True", *looks(["lone = False"]), *lone]
+            lines = ["sign = 0", "lone = True", *looks(["lone = False"]), *lone]
             linker.function(f"{name}_alone", "row", lines)
-    linker.function("show", "", _showing(linker, name, sides, side.kind in WHOLE[1]))
-    constants = {"left_moves": moves[0], "right_moves": moves[1], "leaving": not plan.comes_alone and spec.only is None}
+    linker.function("show", "", [*_showing(linker, name, sides, side.kind in WHOLE[1]), f"{shown}_presented()"])
+    counted = bool(plan.levels) or plan.grouping is not None or plan.makes_what_leaves or plan.rate.events is not None
+    constants = {"left_moves": moves[0], "right_moves": moves[1], "leaving": counted and spec.only is None}
     ports = {each: [f"{name}_{each}"] for each in ("pair_left", "pair_right")} | {
         f"emit_{each}": [f"{entry}_{each}"] for each in ("remove", "flush")
     }
@@ -217,6 +224,7 @@ def join_streams(linker: Linker, plan: Select, name: str, sides: Sequence[Store]
         indexes = [] if alone else [*store.shown.values()]
         ports |= {f"{does}_{way}": [f"{each}_{what}" for each in indexes] for does, what in _DOES}
     linker.operator(joins.StreamJoin, name, constants, types, ports)
+    return made
 
 
 def _bare(source: Input) -> bool:
@@ -227,7 +235,7 @@ def _bare(source: Input) -> bool:
 def _showing(linker: Linker, name: str, sides: Sequence[Store], whole: bool) -> list[str]:
     """Lines that make the pairs that there are; `whole`: also of rows of the right side without a partner."""
     lines = list[str]()
-    made = ("pair_left({}, 1)", "alone({})") if whole else ("pair_left({}, 1)",)
+    made = ("pair_left({}, 0)", "alone({})") if whole else ("pair_left({}, 0)",)
     for way, store, make in zip(WAYS, sides, made, strict=False):
         lines += [f"{way} = s.{index_of(linker, store, (), True)}_rows.get(0)", f"if {way} is not None:"]
         lines += [f"    for {way}_row in {way}.rows:", f"        {name}_{make.format(f'{way}_row')}"]
@@ -260,7 +268,7 @@ class Join:
         )
         rows = {place: f"row.r{place}" for place in range(2)}
         self.entry = selection(
-            linker, plan, f"select{name.removeprefix('join')}", Reference(self._pair.name), emit, rows
+            linker, plan, f"select{name.removeprefix('join')}", Reference(self._pair.name), Emits(emit), rows
         )
 
     def moved(self, place: int) -> str:

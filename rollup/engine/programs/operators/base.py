@@ -46,6 +46,8 @@ Group = Any
 """A group: its key, its count of rows, and the slots of its aggregates."""
 Key = Any
 """The value that rows are told apart by; a tuple of several."""
+Made = Any
+"""A row of the output that waits for it; None where there is none."""
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
@@ -81,6 +83,7 @@ class Map(Generic[Item, Value]):
 
     def get(self, key: Item) -> Value: ...
     def values(self) -> Iterator[Value]: ...
+    def clear(self) -> None: ...
     def __getitem__(self, key: Item) -> Value: ...
     def __setitem__(self, key: Item, value: Value) -> None: ...
     def __delitem__(self, key: Item) -> None: ...
@@ -107,3 +110,11 @@ class Stamped:
 
     def __init__(self, time: int, row: Row) -> None:
         self.time, self.row = time, row
+
+
+class Note:
+    """What is known of a group between two outputs: the row as it was, and whether the group has changed."""
+
+    group: Group
+    before: Made
+    touched: bool

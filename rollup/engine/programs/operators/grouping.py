@@ -6,9 +6,10 @@ from rollup.engine.programs.operators.base import Group, Key, List, Map, Operato
 
 
 class Select(Operator):
-    """Makes the rows of a statement. `leaving`: rows that leave are made, too."""
+    """Makes the rows of a statement. `leaving`: rows that leave are made, too; `alone`: aggregates are of one change each."""
 
     leaving: bool
+    alone: bool
 
     def insert(self, row: Row) -> None:
         """A row has come into the window."""
@@ -18,6 +19,12 @@ class Select(Operator):
 
     def flush(self) -> None:
         """The change is over."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+
+    def presented(self) -> None:
+        """These were all."""
 
 
 class Where(Operator):
@@ -40,6 +47,14 @@ class Where(Operator):
     def emit_flush(self) -> None:
         """The change is over."""
 
+    @port
+    def emit_present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+
+    def present(self, row: Row) -> None:
+        if self.test(row):
+            self.emit_present(row)
+
     def insert(self, row: Row) -> None:
         if self.test(row):
             self.emit_insert(row)
@@ -58,6 +73,14 @@ class PlainRows(Select):
     @port
     def emit(self, row: Row, sign: int) -> None:
         """Make the row of a row."""
+
+    @port
+    def emit_shown(self, row: Row, sign: int) -> None:
+        """Make the row of a row that is there."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+        self.emit_shown(row, 1)
 
     def insert(self, row: Row) -> None:
         self.emit(row, 1)
@@ -111,17 +134,49 @@ class Grouped(Select):
         g.rows -= 1
         return g
 
+    def known(self, row: Row) -> Group:
+        """The group of a row that is there; of one that has not been counted yet, an empty one."""
+        g = self.groups.get(self.key(row))
+        if g is None:
+            g = self.new_group(row)
+            self.groups[self.key(row)] = g
+        return g
+
     def release(self, group: Group) -> None:
         """A group without rows is gone."""
+        if self.alone:
+            group.rows = 0
         if group.rows == 0 and self.key_of(group) in self.groups:
             del self.groups[self.key_of(group)]
 
 
-class RowPerGroup(Grouped):
-    """A row for each group that a change touches: the values after the change, and those before it."""
+class OfGroups(Grouped):
+    """Rows of groups."""
 
     touched: List[Group]
     change: int
+
+    @port
+    def emit_shown(self, group: Group, sign: int) -> None:
+        """Make the row of a group that is there."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+        g = self.known(row)
+        if g.mark != self.change + 1:
+            g.mark = self.change + 1
+            self.touched.append(g)
+
+    def presented(self) -> None:
+        """These were all."""
+        self.change += 1
+        for g in self.touched:
+            self.emit_shown(g, 1)
+        self.touched.clear()
+
+
+class RowPerGroup(OfGroups):
+    """A row for each group that a change touches: the values after the change, and those before it."""
 
     @port
     def emit(self, group: Group, sign: int) -> None:
@@ -165,6 +220,14 @@ class RowPerRow(Grouped):
     def emit(self, row: Row, group: Group, sign: int) -> None:
         """Make the row of a row in its group."""
 
+    @port
+    def emit_shown(self, row: Row, group: Group, sign: int) -> None:
+        """Make the row of a row that is there."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+        self.emit_shown(row, self.known(row), 1)
+
     def insert(self, row: Row) -> None:
         g = self.entered(row)
         self.accumulate(g, row)
@@ -184,6 +247,9 @@ class RowPerRow(Grouped):
             if self.leaving:
                 self.emit(row, self.removed_groups[i], -1)
             self.release(self.removed_groups[i])
+        if self.alone:
+            for g in self.inserted_groups:
+                self.release(g)
         self.inserted.clear()
         self.inserted_groups.clear()
         self.removed.clear()
@@ -194,6 +260,10 @@ class Kept(Operator):
     """The aggregates of all rows."""
 
     group: Group
+
+    @port
+    def emit_shown(self, group: Group, sign: int) -> None:
+        """Make the row of what is there."""
 
     @port
     def new_group(self) -> Group:
@@ -225,11 +295,19 @@ class Kept(Operator):
     def flush(self) -> None:
         """The change is over."""
 
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+
+    def presented(self) -> None:
+        """These were all."""
+        self.emit_shown(self.current(), 1)
+
 
 class Total(Kept):
-    """One row in all: the values after a change, and those before it. `leaving`: the latter are made, too."""
+    """One row in all: the values after a change, and those before it. `leaving` and `alone` as of a select."""
 
     leaving: bool
+    alone: bool
     changing: bool
 
     @port
@@ -241,6 +319,9 @@ class Total(Kept):
         g = self.current()
         if not self.changing:
             self.changing = True
+            if self.alone:
+                self.group = self.new_group()
+                g = self.group
             if self.leaving:
                 self.emit(g, -1)
         return g
@@ -255,3 +336,9 @@ class Total(Kept):
         if self.changing:
             self.changing = False
             self.emit(self.group, 1)
+
+    def idle(self) -> None:
+        """The row at an output behind which nothing has changed."""
+        self.emit(self.current(), 1)
+        if self.leaving:
+            self.emit(self.current(), -1)

@@ -86,15 +86,16 @@ class Running:
         self._at_work.call("jump" if late else "advance", to)
 
     @property
-    def due(self) -> int | None:
-        """The next instant at which the clock changes something."""
+    def dues(self) -> tuple[int | None, int | None]:
+        """The next instants at which the clock lets rows out of windows, and brings an output."""
         self._at_work.call("note_due")
-        return None if (due := self.get("due")) == FOREVER else due
+        window, output = (None if (due := self.get(each)) == FOREVER else due for each in ("due", "output_due"))
+        return window, output
 
     def shown(self) -> Sequence[pa.Array]:
         """The rows that there are now, of a program whose output has been taken."""
         self._at_work.call("show")
-        (output,) = self.taken().values()
+        output, *_ = self.taken().values()
         return output
 
     def taken(self) -> Mapping[str, Sequence[pa.Array]]:

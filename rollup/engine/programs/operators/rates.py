@@ -1,0 +1,279 @@
+"""Output rates: when an output is due, and what of the changes since the last one it shows."""
+
+from __future__ import annotations
+
+from rollup.engine.programs.operators.base import FOREVER, Group, Key, List, Made, Map, Note, Operator, Row, port, s
+from rollup.engine.programs.operators.grouping import Kept, OfGroups
+
+
+class Rate(Operator):
+    """Passes changes on, and says when an output is due: every `span` from the first one on, or every `events` rows.
+
+    `clocked`, `counted`: by which of both.
+    """
+
+    clocked: bool
+    counted: bool
+    span: int
+    events: int
+    running: bool
+    next: int
+    inserted: int
+    removed: int
+
+    @port
+    def emit_insert(self, row: Row) -> None:
+        """A row comes."""
+
+    @port
+    def emit_remove(self, row: Row) -> None:
+        """A row leaves."""
+
+    @port
+    def emit_flush(self) -> None:
+        """The change is over."""
+
+    @port
+    def show(self) -> None:
+        """An output, of an interval with changes."""
+
+    @port
+    def idle(self) -> None:
+        """An output, of an interval without."""
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        self.inserted += 1
+        self.emit_insert(row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        self.removed += 1
+        self.emit_remove(row)
+
+    def flush(self) -> None:
+        """The change is over."""
+        self.emit_flush()
+        if self.clocked and not self.running and self.inserted + self.removed > 0:
+            self.running = True
+            self.next = s.now + self.span
+        if self.counted and (self.inserted >= self.events or self.removed >= self.events):
+            self.output()
+
+    def output(self) -> None:
+        """An output is due."""
+        if self.inserted + self.removed > 0:
+            self.show()
+        else:
+            self.idle()
+        self.inserted = 0
+        self.removed = 0
+
+    def due(self) -> int:
+        """When the clock brings an output."""
+        return self.next if self.running else FOREVER
+
+    def on_timer(self) -> None:
+        """That instant has come."""
+        self.next += ((s.now - self.next) // self.span + 1) * self.span
+        self.output()
+
+
+class Pending(Operator):
+    """Changes as they are, which an output evaluates."""
+
+    rows: List[Row]
+    signs: List[int]
+    ends: List[int]
+
+    @port
+    def emit_insert(self, row: Row) -> None:
+        """A row comes."""
+
+    @port
+    def emit_remove(self, row: Row) -> None:
+        """A row leaves."""
+
+    @port
+    def emit_flush(self) -> None:
+        """The change is over."""
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        self.rows.append(row)
+        self.signs.append(1)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        self.rows.append(row)
+        self.signs.append(-1)
+
+    def flush(self) -> None:
+        """The change is over."""
+        self.ends.append(len(self.rows))
+
+    def settle(self) -> None:
+        """Evaluate the changes."""
+        at = 0
+        for end in self.ends:
+            while at < end:
+                if self.signs[at] > 0:
+                    self.emit_insert(self.rows[at])
+                else:
+                    self.emit_remove(self.rows[at])
+                at += 1
+            self.emit_flush()
+        self.rows.clear()
+        self.signs.clear()
+        self.ends.clear()
+
+
+class Collector(Operator):
+    """What an output shows of the rows that were made."""
+
+    @port
+    def deliver(self, made: Made, sign: int) -> None:
+        """A row leaves with the output."""
+
+    def take(self, key: Key, made: Made, sign: int) -> None:
+        """A row of a unit was made."""
+
+    def show(self) -> None:
+        """An output is due."""
+
+
+class All(Collector):
+    """Every row."""
+
+    made: List[Made]
+    signs: List[int]
+
+    def take(self, key: Key, made: Made, sign: int) -> None:
+        self.made.append(made)
+        self.signs.append(sign)
+
+    def show(self) -> None:
+        for i, each in enumerate(self.made):
+            self.deliver(each, self.signs[i])
+        self.made.clear()
+        self.signs.clear()
+
+
+class Last(Collector):
+    """The last row that came and the last that left, of each unit."""
+
+    came: Map[Key, Made]
+    gone: Map[Key, Made]
+
+    def take(self, key: Key, made: Made, sign: int) -> None:
+        if sign > 0:
+            self.came[key] = made
+        else:
+            self.gone[key] = made
+
+    def show(self) -> None:
+        for each in self.came.values():
+            self.deliver(each, 1)
+        for each in self.gone.values():
+            self.deliver(each, -1)
+        self.came.clear()
+        self.gone.clear()
+
+
+class LastTotal(Kept):
+    """The total now and, if `leaving`, as it was at the output before."""
+
+    leaving: bool
+    begun: bool
+    before: Made
+
+    @port
+    def make(self, group: Group, sign: int) -> Made:
+        """The row of a group; None where it does not fulfil the condition."""
+        ...
+
+    @port
+    def deliver(self, made: Made, sign: int) -> None:
+        """A row leaves with the output."""
+
+    def show(self) -> None:
+        """An output is due."""
+        if self.leaving and not self.begun:
+            self.begun = True
+            self.before = self.make(self.new_group(), -1)
+        made = self.make(self.current(), 1)
+        if made is not None:
+            self.deliver(made, 1)
+        if self.leaving:
+            if self.before is not None:
+                self.deliver(self.before, -1)
+            self.before = self.make(self.current(), -1)
+
+
+class LastOfGroups(OfGroups):
+    """A row for each group that has changed, or for `every` group there ever was: as it is and, if `leaving`, as it was.
+
+    Of a group that has changed, the row as it was is the first of the interval that fulfils the condition.
+    """
+
+    leaving: bool
+    every: bool
+    notes: Map[Key, Note]
+
+    @port
+    def make(self, group: Group, sign: int) -> Made:
+        """The row of a group; None where it does not fulfil the condition."""
+        ...
+
+    @port
+    def deliver(self, made: Made, sign: int) -> None:
+        """A row leaves with the output."""
+
+    def touch(self, group: Group) -> None:
+        """A group is about to change."""
+        if group.mark != self.change + 1:
+            group.mark = self.change + 1
+            self.touched.append(group)
+            note = self.notes.get(self.key_of(group))
+            if note is None:
+                note = Note()
+                self.notes[self.key_of(group)] = note
+            note.group = group
+            if self.leaving and (not note.touched or (not self.every and note.before is None)):
+                note.before = self.make(group, -1)
+            note.touched = True
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        g = self.entered(row)
+        self.touch(g)
+        self.accumulate(g, row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        g = self.left(row)
+        self.touch(g)
+        self.retract(g, row)
+
+    def flush(self) -> None:
+        """The change is over."""
+        self.change += 1
+        for g in self.touched:
+            self.release(g)
+        self.touched.clear()
+
+    def show(self) -> None:
+        """An output is due."""
+        for note in self.notes.values():
+            made = self.make(note.group, 1)
+            if made is not None:
+                self.deliver(made, 1)
+            if self.leaving:
+                before = note.before if note.touched else self.make(note.group, -1)
+                if before is not None:
+                    self.deliver(before, -1)
+            if self.every:
+                note.touched = False
+                note.before = None
+        if not self.every:
+            self.notes.clear()
