@@ -262,7 +262,7 @@ def load(path: Path | str) -> Conf:
         questions=raw.get("questions", {}),
     )
     variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
-    if any(is_object(str(each.get("path", ""))) for each in (conf.store, *conf.sinks.values())):
+    if any(is_object(str(each.get("path", ""))) for each in (conf.store, *conf.sinks.values(), *conf.sources.values())):
         use(variables)
     return conf
 

@@ -207,6 +207,24 @@ class ObjectPath(PosixPath):
                 obstore.delete(self.store, name)
         return target
 
+    def listed(self) -> Iterator[tuple[str, int]]:
+        """All objects whose names begin so: the rest of the name, and when it was written, ms."""
+        import obstore
+
+        prefix = f"{self.key}/" if self.key else ""
+        with self._asking():
+            for some in obstore.list(self.store, prefix or None):
+                for each in some:
+                    yield each["path"].removeprefix(prefix), int(each["last_modified"].timestamp() * 1000)
+
+    def fetch(self, file: Path) -> None:
+        """Write its bytes into a file of this machine, piece by piece."""
+        import obstore
+
+        with self._asking(), file.open("wb") as target:
+            for piece in obstore.get(self.store, self.key).stream():
+                target.write(piece)
+
     def remove_all(self) -> None:
         """Remove all objects whose names begin so."""
         import obstore

@@ -24,7 +24,7 @@ from rollup.checkpoint.records import RecordFolder
 from rollup.conf import Conf
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
-from rollup.core.objects import write_durably
+from rollup.core.objects import at, write_durably
 from rollup.core.untyped import pc
 from rollup.hosts.local import LocalHost
 from rollup.hosts.statements.outlets import outlets_of
@@ -192,7 +192,7 @@ class Retake:
             gone += [some[place] for place in table["__arrival"].to_pylist()]
             found.append(table.append_column("__letter", places))
         for row in rows:
-            if not row["raw"] and Path(row["position"]).is_file():
+            if not row["raw"] and at(row["position"]).is_file():
                 table, dead = self._of_file(stream, row["position"])
                 if table.num_rows or dead.num_rows:
                     found.append(table.append_column("__letter", pa.array([len(gone)] * table.num_rows, pa.int64())))
@@ -234,7 +234,7 @@ class Retake:
         return table
 
     def _of_file(self, stream: str, path: str) -> tuple[pa.Table, pa.Table]:
-        return self._read_by(self._conf.sources[stream], stream, Path(path))
+        return self._read_by(self._conf.sources[stream], stream, at(path))
 
     def _read_by(self, options: Mapping[str, Any], stream: str, file: Path) -> tuple[pa.Table, pa.Table]:
         """The events of a file and the letters of its records that are none."""

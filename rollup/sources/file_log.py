@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from rollup.core.errors import StoreError, refused_by_system
-from rollup.core.objects import replace_durably
+from rollup.core.objects import is_object, replace_durably
 
 _LEGAL = "/!'()*,;:$&+=@~-_."
 """Signs that Java leaves as they are in the path of a URI, beside letters, digits and what is no ASCII."""
@@ -92,7 +92,7 @@ def _lines(file: Path) -> list[str]:
 def parsed(line: str) -> Listed:
     """The file that a line of the log names."""
     row = json.loads(line)
-    return Listed(local(row["path"]), int(row["timestamp"]), int(row["batchId"]))
+    return Listed(named(row["path"]), int(row["timestamp"]), int(row["batchId"]))
 
 
 def move(checkpoint: Path, old: str, new: str) -> None:
@@ -122,12 +122,26 @@ def as_java(path: str) -> str:
     return "".join(sign if not sign.isascii() or sign.isalnum() or sign in _LEGAL else quote(sign) for sign in path)
 
 
-def local(uri: str) -> str:
-    """The path of a file that the log writes as a URI.
+def as_uri(path: str) -> str:
+    """A file, or an object, as the log writes it.
 
-    >>> local("file:///in/a%2541%23.json")
-    '/in/a%41#.json'
+    >>> as_uri("/in/a b.json"), as_uri("s3://bucket/in/a#.json")
+    ('file:///in/a%20b.json', 's3://bucket/in/a%23.json')
     """
+    if not is_object(path):
+        return f"file://{as_java(path)}"
+    scheme, _, name = path.partition("://")
+    return f"{scheme}://{as_java(name)}"
+
+
+def named(uri: str) -> str:
+    """The path of a file, or the name of an object, that the log writes as a URI.
+
+    >>> named("file:///in/a%2541%23.json"), named("s3://bucket/in/a%23.json")
+    ('/in/a%41#.json', 's3://bucket/in/a#.json')
+    """
+    if is_object(uri):
+        return unquote(uri)
     return unquote(urlsplit(uri).path)
 
 

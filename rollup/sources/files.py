@@ -7,9 +7,11 @@ the way through the JVM. The order of arrival is (second of the modification tim
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Container, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -18,6 +20,7 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.core.objects import ObjectPath, at, is_object
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
 from rollup.plan.types import Type
@@ -25,7 +28,7 @@ from rollup.sources import file_stream
 from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
 from rollup.sources.content.by_loop import SCANNED, Records, events, held, scanned_lines, scanner_for
-from rollup.sources.content.damage import PASSING, Unchanged, damaged
+from rollup.sources.content.damage import PASSING, Unchanged, damaged, unreadable
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
@@ -44,6 +47,8 @@ _NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64()), ("place", p
 _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
 _Read = tuple[int, pa.Table, pa.Table]
 """How many records a file has, its dead letters, and what it has of the attributes."""
+_AT_ONCE = 8
+"""Requests for objects at a time."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -64,6 +69,7 @@ class Files:
         self.kind: str = options["kind"]
         self.renamed: Mapping[str, str] = options.get("columns", {})
         self._optional = frozenset[str](options.get("optional", ()))
+        self._copies: dict[str, str] = {}
 
     def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         """The new files, which have no rows for Spark. Raises ConfigError when there is no folder."""
@@ -75,7 +81,7 @@ class Files:
     @property
     def folder(self) -> Folder:
         """Where its files are, and which they are."""
-        return Folder(Path(self.options["path"]), self.options.get("glob", _ENDINGS[self.kind]))
+        return Folder(at(self.options["path"]), self.options.get("glob", _ENDINGS[self.kind]))
 
     @staticmethod
     def order(file: Listed) -> tuple[int, str]:
@@ -87,7 +93,7 @@ class Files:
         check_names(self.stream, self.options)
         check_paths(self.stream, self.renamed if self.kind == "json" else {})
         matcher(self.folder.glob)
-        folder = Path(self.options["path"])
+        folder = at(self.options["path"])
         if not folder.is_dir() and not self.options.get("create", False):
             raise ConfigError(
                 f"[sources.{self.stream.name}]: there is no folder {folder}",
@@ -96,7 +102,7 @@ class Files:
 
     def begin(self) -> None:
         """Make the folder that `create` asks for. Raises ConfigError when that cannot be."""
-        folder = Path(self.options["path"])
+        folder = at(self.options["path"])
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as problem:
@@ -108,7 +114,7 @@ class Files:
         """The files of a batch as the query's log has them, dealt to one task a core."""
         found = sorted(planned(checkpoint, batch), key=self.order)
         tasks = max(1, frame.sparkSession.sparkContext.defaultParallelism)
-        shares = dealt([self._size(file) for file in found], tasks)
+        shares = dealt(self._sizes([at(file.path) for file in found]), tasks)
         columns = {
             "path": [found[at].path for at, _ in shares],
             "modified": [found[at].modified * 1000 for at, _ in shares],
@@ -117,25 +123,47 @@ class Files:
         return pa.table(columns, schema=_NAMES)
 
     @staticmethod
-    def _size(file: Listed) -> int:
-        try:
-            return os.stat(file.path).st_size
-        except OSError:
-            return 0  # the task that is to read it says so
+    def _sizes(files: Sequence[Path]) -> list[int]:
+        if not any(isinstance(file, ObjectPath) for file in files):
+            return list(map(_size, files))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(_size, files))
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         for rows in runs(batch):
-            part = None
-            if len(rows) > 1:
-                with ExitStack() as unchanged:
-                    for row in rows:
-                        unchanged.enter_context(Unchanged(row["path"]))
-                    part = self._together(engine, rows)
-                    if part is not None:
-                        yield part
-            for row in rows if part is None else ():
-                with Unchanged(row["path"]):
-                    yield self._part(engine, row["path"], row["modified"])
+            with self._fetched([row["path"] for row in rows]):
+                yield from self._parts(engine, rows)
+
+    def _parts(self, engine: ColumnEngine, rows: Sequence[Row]) -> Iterator[Part]:
+        """Files whose places follow one another: one part, or one each."""
+        part = None
+        if len(rows) > 1:
+            with ExitStack() as unchanged:
+                for row in rows:
+                    unchanged.enter_context(Unchanged(self.near(row["path"])))
+                part = self._together(engine, rows)
+                if part is not None:
+                    yield part
+        for row in rows if part is None else ():
+            with Unchanged(self.near(row["path"])):
+                yield self._part(engine, row["path"], row["modified"])
+
+    @contextmanager
+    def _fetched(self, files: Sequence[str]) -> Generator[None]:
+        """Copies of objects on this machine, for as long as their parts are read."""
+        if not any(map(is_object, files)):
+            yield
+            return
+        with TemporaryDirectory(prefix="rollup-objects-") as folder:
+            self._copies = {name: f"{folder}/{number}-{Path(name).name}" for number, name in enumerate(files)}
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                list(pool.map(_fetch, self._copies, self._copies.values()))
+            yield
+        self._copies = {}
+
+    def near(self, path: str) -> str:
+        """Where a file is read: the copy of an object, or the file itself."""
+        return self._copies.get(path, path)
 
     def _together(self, engine: ColumnEngine, rows: Sequence[Row]) -> Part | None:
         """Small files as one part; None where they are to be read one by one, which also says what is wrong with which."""
@@ -146,13 +174,13 @@ class Files:
 
     def damaged(self, place: str, problem: BaseException) -> str:
         """See `Source.damaged`."""
-        return damaged(place, self.kind, problem)
+        return damaged(self.near(place), self.kind, problem, place)
 
     def _part(self, engine: ColumnEngine, path: str, modified: int) -> Part:
         try:
             rows, dead, found = getattr(self, f"_{self.kind}")(engine, path, modified // 1000)
         except (duckdb.Error, *PASSING) as problem:
-            rows, dead, found = self._nothing(engine), self._dead(damaged(path, self.kind, problem), path), None
+            rows, dead, found = self._nothing(engine), self._dead(self.damaged(path, problem), path), None
         order = in_order(modified // 1000)
         return Part("__batch", rows, path, order, dead, looked=found, parsed=self.kind != "parquet")
 
@@ -164,11 +192,11 @@ class Files:
     ) -> _Read:
         """`partition` are columns whose value is that of the whole file and stands outside of it."""
         beside = self._folders(path) if partition is None else partition
-        file = f"read_parquet({text(literal(path))}, file_row_number = true, hive_partitioning = false)"
+        file = f"read_parquet({text(literal(self.near(path)))}, file_row_number = true, hive_partitioning = false)"
         try:
             return self._columns(engine, path, file, received, beside)
         except duckdb.Error:
-            rows = arrow_rows(path)
+            rows = arrow_rows(self.near(path))
         engine.connection.execute("DROP VIEW IF EXISTS __batch")
         with engine.tables({"parquet_rows": rows}):
             engine.connection.execute("CREATE OR REPLACE TEMP TABLE __held AS SELECT * FROM parquet_rows")
@@ -243,13 +271,13 @@ class Files:
     def delimited(self, path: str) -> Delimited:
         """A CSV file as it is configured."""
         header = bool(self.options.get("header", True))
-        return Delimited(path, header, self.options.get("separator", ","), self.options.get("null", ""))
+        return Delimited(self.near(path), header, self.options.get("separator", ","), self.options.get("null", ""))
 
     def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         file = self.delimited(path)
         found = file.names() if file.header else self.own_names
         if missing := self.missing(found):
-            reason = self._lacks(missing, found) if found else _nameless(path)
+            reason = self._lacks(missing, found) if found else _nameless(self.near(path))
             return self._nothing(engine), self._dead(reason, path), self.looked(found, path)
         if twice := self.twice(found):
             return self._nothing(engine), self._dead(f"the file has two columns {', '.join(twice)}", path), None
@@ -296,7 +324,7 @@ class Files:
         raw, place = f"RTRIM(raw, {text(chr(10) + chr(13))})", self._place(path)
 
         def read(documents: Documents) -> tuple[int, pa.Table]:
-            with engine.tables({"json_lines": lines(path)}):
+            with engine.tables({"json_lines": lines(self.near(path))}):
                 relation = documents.relation(f"(SELECT raw, readable, plain, {placed} FROM json_lines)")
                 return view(engine, self.stream, relation, documents.readers(), raw, OK, place)
 
@@ -307,19 +335,37 @@ class Files:
             taken = events(engine, self.stream, self.renamed, scanned, relation, raw, place)
         rows, dead = read_documents(self.stream, self.renamed, read) if taken is None else taken
         found = objects("json_lines", f"readable AND {IS_OBJECT}", "record", path, "record")
-        with engine.tables({"json_lines": lines(path)}):
+        with engine.tables({"json_lines": lines(self.near(path))}):
             return rows, dead, json_looked(engine, self.stream, self.options, found)
 
     def _scanned(self, path: str) -> Records | None:
         """The lines of a file as a loop reads them; None where that is for DuckDB."""
-        scanner = scanner_for(self.stream, self.renamed, os.stat(path).st_size)
-        return None if scanner is None else held(scanned_lines(path, scanner))
+        file = self.near(path)
+        scanner = scanner_for(self.stream, self.renamed, os.stat(file).st_size)
+        return None if scanner is None else held(scanned_lines(file, scanner))
 
     def _nothing(self, engine: ColumnEngine) -> int:
         return nothing(engine, self.stream)
 
     def _dead(self, reason: str, path: str) -> pa.Table:
         return pa.table([[self.stream.name], [reason], [path], [""]], schema=DEAD)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0  # the task that is to read it says so
+
+
+def _fetch(name: str, copy: str) -> None:
+    """Raises SourceError: the batch is tried again."""
+    path = at(name)
+    assert isinstance(path, ObjectPath)
+    try:
+        path.fetch(Path(copy))
+    except OSError as problem:
+        raise unreadable(name, problem) from None
 
 
 def _nameless(path: str) -> str:

@@ -11,6 +11,7 @@ from rollup.core.options import (
     folder,
     names,
     one_of,
+    place,
     settings,
     text,
     texts,
@@ -22,7 +23,7 @@ FORMAT, DEBEZIUM = "format", "debezium"
 """The option that says what messages are, where they are no events but changes of rows."""
 _ANY: Known = {"lateness": elsewhere, "idle": elsewhere}
 _FILES: Known = {
-    "path": folder,
+    "path": place,
     "glob": text,
     "moved_from": text,
     "max_files_per_batch": whole(1, 2**31 - 1),

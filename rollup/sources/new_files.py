@@ -18,8 +18,8 @@ from typing import Any
 import structlog
 
 from rollup.core.errors import ConfigError, StoreError
-from rollup.core.objects import replace_durably
-from rollup.sources.file_log import Listed, as_java, lines_of, parsed, sources_log
+from rollup.core.objects import ObjectPath, replace_durably
+from rollup.sources.file_log import Listed, as_uri, lines_of, parsed, sources_log
 
 _SUMMED_UP = 10
 """Every so many entries of the log one has the files of all before it."""
@@ -35,7 +35,11 @@ class Folder:
 
     def new(self, known: Container[str] = ()) -> Iterator[Listed]:
         """The files that are not known by their paths, in no order. Raises ConfigError where the folder cannot be read."""
-        pattern, folders = matcher(self.glob), [os.path.abspath(self.path)]
+        pattern = matcher(self.glob)
+        if isinstance(self.path, ObjectPath):
+            yield from self._objects(self.path, pattern, known)
+            return
+        folders = [os.path.abspath(self.path)]
         while folders:
             folder = folders.pop()
             try:
@@ -52,6 +56,18 @@ class Folder:
                     folders += [entry.path] if self.deep else []
                 elif pattern.fullmatch(entry.name):
                     yield from _listed(entry)
+
+    def _objects(self, folder: ObjectPath, pattern: re.Pattern[str], known: Container[str]) -> Iterator[Listed]:
+        """The same of objects; an object appears whole."""
+        try:
+            for name, modified in folder.listed():
+                parts, path = name.split("/"), f"{folder}/{name}"
+                if (len(parts) > 1 and not self.deep) or any(map(_hidden, parts)) or path in known:
+                    continue
+                if pattern.fullmatch(parts[-1]):
+                    yield Listed(path, modified, -1)
+        except OSError as problem:
+            raise ConfigError(f"cannot list {folder}: {problem.strerror}") from None
 
 
 def _listed(entry: os.DirEntry[str]) -> Iterator[Listed]:
@@ -149,9 +165,7 @@ class NewFiles:
         self._waiting = sorted(self.folder.new(self._known), key=self._order, reverse=True)
 
     def _write(self, entry: int, files: list[Listed]) -> None:
-        rows = (
-            {"path": f"file://{as_java(file.path)}", "timestamp": file.modified, "batchId": entry} for file in files
-        )
+        rows = ({"path": as_uri(file.path), "timestamp": file.modified, "batchId": entry} for file in files)
         lines = [json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in rows]
         summed = (entry + 1) % _SUMMED_UP == 0
         before = lines_of(self._log) if summed else []

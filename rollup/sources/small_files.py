@@ -102,7 +102,7 @@ def _gathered(rows: Sequence[Row], tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _json(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int, pa.Table, pa.Table]:
-    found = [lines(row["path"]).read_all().select(["raw", "readable", "plain"]) for row in rows]
+    found = [lines(files.near(row["path"])).read_all().select(["raw", "readable", "plain"]) for row in rows]
     raw = "RTRIM(raw, CHR(10) || CHR(13))"
 
     def read(documents: Documents) -> tuple[int, pa.Table]:
@@ -152,7 +152,7 @@ def _parquet(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[i
 
 def _exact(files: Files, path: str) -> pa.Table:
     """The attributes in a Parquet file. Raises Odd when a column is not there, or not of its attribute's type."""
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(files.near(path)) as file:
         schema = file.schema_arrow
         places = [schema.get_field_index(name) for name in files.own_names]
         kinds = [kind.arrow for kind in files.stream.attributes.values()]

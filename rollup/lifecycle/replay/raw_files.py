@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.objects import at
 from rollup.hosts.spark.query_log import query_of
 from rollup.hosts.spark.tasks.results import Result, read
 from rollup.hosts.spark.tasks.task import TaskSpec, run
@@ -71,7 +72,7 @@ class FileReader:
 
     def results(self, spec: TaskSpec, piece: RawFile) -> list[Result]:
         """The results of `task.run` over a file. Raises StoreError when it, or a data file that it names, is gone."""
-        self._check(spec, Path(piece.path))
+        self._check(spec, at(piece.path))
         batch = pa.RecordBatch.from_pydict({"path": [piece.path], "modified": [piece.modified * 1000]})
         return [result for found in run(spec, iter([batch])) for result in read(found)]
 

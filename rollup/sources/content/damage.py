@@ -38,14 +38,17 @@ def proven(path: str, kind: str) -> str | None:
     return None
 
 
-def damaged(path: str, kind: str, problem: BaseException) -> str:
-    """The reason of the dead letter of a file on which reading failed. Raises SourceError unless damage is proven."""
+def damaged(path: str, kind: str, problem: BaseException, name: str | None = None) -> str:
+    """The reason of the dead letter of a file on which reading failed. Raises SourceError unless damage is proven.
+
+    `name` is that of the object whose copy the file is.
+    """
     try:
         found = proven(path, kind)
     except (OSError, MemoryError) as fault:
-        raise unreadable(path, fault) from None
+        raise unreadable(name or path, fault) from None
     if found is None:
-        raise unreadable(path, problem) from None
+        raise unreadable(name or path, problem) from None
     return f"the file cannot be read: {found}"
 
 
