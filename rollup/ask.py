@@ -58,7 +58,7 @@ class Asker:
         try:
             return self._asked(text)
         except RollupError:
-            if wrong := _of_join(text):
+            if wrong := _of_source(text):
                 raise wrong from None
             raise
 
@@ -139,10 +139,10 @@ def is_question(text: str) -> bool:
     return _SIDDHI.match(text) is not None
 
 
-def _of_join(text: str) -> RollupError | None:
-    from rollup.ask_mistakes import of_join
+def _of_source(text: str) -> RollupError | None:
+    from rollup.ask_mistakes import of_source
 
-    found = of_join(text)
+    found = of_source(text)
     return None if found is None else QueryError(found[1], hint=found[2]).at(*position(text, found[0]))
 
 

@@ -16,6 +16,9 @@ _PER = re.compile(r"\bwithin\b.*\bper\b", re.IGNORECASE | re.DOTALL)
 _JOIN = re.compile(
     r"\s*from\s+[\w`.]+(?:\s+as\s+\w+)?\s+(?:(?:left|right|full|inner|outer)\s+)*(?P<join>join)\b", re.IGNORECASE
 )
+_FILTER = re.compile(
+    r"\s*(?:explain\s+)?from\s+(?P<name>\w+|`[^`]+`)\s*(?P<open>\[)(?P<condition>[^\]]+)", re.IGNORECASE
+)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 _FIRST = ("select", "with", "explain", "values", "from")
 _CHANGING = ("insert", "update", "delete", "merge", "upsert")
@@ -68,12 +71,17 @@ def without_quotes(name: str, kept: Collection[str]) -> tuple[str, str] | None:
     return None
 
 
-def of_join(text: str) -> tuple[int, str, str] | None:
-    """Place, message and hint for a SiddhiQL question that joins, as only those of an app's statements do.
+def of_source(text: str) -> tuple[int, str, str] | None:
+    """Place, message and hint for a SiddhiQL question that joins or filters its source, as only statements of an app do.
 
-    >>> of_join("from A as a join t on a.k == t.k within '2018' per 'days'")[1]
+    >>> of_source("from A as a join t on a.k == t.k within '2018' per 'days'")[1]
     'a question in SiddhiQL is about one aggregation or table, and joins none'
+    >>> of_source("from A[k == 'a'] within '2018' per 'days'")[2]
+    "from A on k == 'a' within … per …"
     """
+    if found := _FILTER.match(text):
+        said = "a question chooses its rows by `on`, not by a filter in brackets"
+        return found.start("open"), said, f"from {found['name']} on {found['condition'].strip()} within … per …"
     found = _JOIN.match(text)
     if found is None:
         return None

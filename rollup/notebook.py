@@ -62,7 +62,7 @@ def asked(shell: Any, line: str, text: str) -> None:
             raise QueryError("a cell begins with `%%rollup CONF [NAME]`", hint="e.g. %%rollup trades.toml days")
         asker = opened(words[0])
         answer = asker.query(text.strip())
-        said = remarks(asker, text.strip())
+        said = remarks(asker, text.strip(), answer)
     except RollupError as problem:
         print(f"rollup: {problem}", file=sys.stderr)
         return

@@ -49,7 +49,7 @@ def query(
 
     asker = opened(found)
     answer = asker.query(text)
-    for remark in remarks(asker, text):
+    for remark in remarks(asker, text, answer):
         print(f"rollup: {remark}", file=sys.stderr)
     if plot is not None:
         from rollup.cli.plot import plot as draw

@@ -237,7 +237,7 @@ class Console:
             begun = time.perf_counter()
             answer = asker.query(text)
             taken = (time.perf_counter() - begun) * 1000
-            said = remarks(asker, text)
+            said = remarks(asker, text, answer)
             if answer.num_rows > _MOST_ROWS:
                 said.append(f"the first {_MOST_ROWS:,} of {answer.num_rows:,} rows; `rollup query` prints all")
             return answer.slice(0, _MOST_ROWS), said, taken

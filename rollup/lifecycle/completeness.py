@@ -1,4 +1,5 @@
-"""What a reader of an answer should know beside the answer: columns that are not complete, and sums that are none."""
+"""What a reader of an answer should know beside the answer: columns that are not complete, sums that are none, and where
+rows are when the answer has none."""
 
 from __future__ import annotations
 
@@ -8,12 +9,15 @@ from typing import TYPE_CHECKING
 from rollup.lifecycle.book import Book
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rollup.ask import Asker
+    from rollup.core.calendar import Duration
     from rollup.program import Program
 
 
-def remarks(asker: Asker, text: str) -> list[str]:
-    """Remarks on the answer to a question that has been answered; empty when nothing of it misleads."""
+def remarks(asker: Asker, text: str, answer: pa.Table) -> list[str]:
+    """Remarks on the answer to a question; empty when nothing of it misleads."""
     from rollup.ask import asked_name, is_question
     from rollup.lifecycle.change import notes
     from rollup.lifecycle.replay.compare import readable
@@ -25,12 +29,35 @@ def remarks(asker: Asker, text: str) -> list[str]:
         if asked_name(text) not in program.aggregations:
             return []  # a named window or table of statements
         ask = asker.planner.ask(text)
-        return notes(pages[ask.aggregation.name], ask) + misleading(ask.aggregation, ask.selection)
+        there = [] if answer.num_rows else _there(asker, ask.aggregation.name, ask.per, (ask.start, ask.end))
+        return [*notes(pages[ask.aggregation.name], ask), *misleading(ask.aggregation, ask.selection), *there]
     return _added(program, text) + [
         f"{name}: {column} was added later and is complete from {readable(since)} on"
         for name, page in pages.items()
         if re.search(rf"\b{re.escape(name)}", text, re.IGNORECASE)
         for column, since in page.valid.items()
+    ]
+
+
+def _there(asker: Asker, name: str, level: Duration, asked: tuple[int, int]) -> list[str]:
+    """Where an aggregation has rows of a level, when none of them can be in the range that was asked for."""
+    from rollup.core.calendar import bucket_start
+    from rollup.lifecycle.replay.compare import readable
+    from rollup.plan.aggregation import TIMESTAMP, ZONE
+
+    snapshot = asker.snapshot(name)
+    opened = [rows for finer, rows in snapshot.loaded().state.open.items() if finer <= level]
+    places = [
+        place for rows in opened for place in zip(rows[TIMESTAMP].to_pylist(), rows[ZONE].to_pylist(), strict=True)
+    ]
+    starts = [*(snapshot.extent(level) or ()), *(bucket_start(instant, level, zone) for instant, zone in places)]
+    if not starts:
+        return [f"{name} has no {level.plural} yet"]
+    low, high = min(starts), max(starts)
+    if asked[0] <= high and low < asked[1]:
+        return []
+    return [
+        f"{name} has {level.plural} from {readable(low, asker.zone)} to {readable(high, asker.zone)}, none in this range"
     ]
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from rollup.core.errors import PlanError, QueryError, RollupError
-from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Key, column
+from rollup.plan.aggregation import EVENTS, TIME, TIMESTAMP, Aggregation, Key, column
 from rollup.plan.app import Selection, position
 from rollup.plan.expressions import Scope, condition
 from rollup.retrieval.answer import Groups
@@ -36,7 +36,7 @@ def merged(aggregation: Aggregation, on: exp.Expr | None, selection: Selection) 
     names = {node.name for node in selection.group_by}
     groups = Groups(tuple(dict.fromkeys(shown[n] for n in shown if n in names)), TIMESTAMP in names, _passes(shown, on))
     states = _States(aggregation, groups)
-    known = {*names, EVENTS}
+    known = {*names, EVENTS, *([TIME] if TIMESTAMP in names else [])}
     items = tuple(replace(item, expression=states.of(item.expression, known)) for item in selection.items or ())
     known |= {item.name for item in items}
     having = None if selection.having is None else states.of(selection.having, known)
@@ -68,7 +68,7 @@ def _at(node: exp.Expr, problem: PlanError) -> RollupError:
 
 
 def misleading(aggregation: Aggregation, selection: Selection) -> list[str]:
-    """Sentences on what a question's aggregates over rows do not say, though it looks as if they did."""
+    """Sentences on what a question that groups rows does not say, though it looks as if they did."""
     items = [item.expression for item in selection.items or ()]
     over = [call for item in items for call in item.walk() if is_over_rows(call)]
     if not over and not selection.group_by:
@@ -76,12 +76,17 @@ def misleading(aggregation: Aggregation, selection: Selection) -> list[str]:
     inside = [found.name for call in over for found in call.find_all(exp.Column) if call.name.lower() in ("sum", "avg")]
     shown = set(keys_shown(aggregation))
     grouped = {node.name for node in selection.group_by if isinstance(node, exp.Column)}
-    bare = [item.name for item in items if isinstance(item, exp.Column)]
+    bare = dict.fromkeys(item.name for item in items if isinstance(item, exp.Column))
     outputs = {output.name: output for output in aggregation.outputs if output.name not in shown | grouped}
     said = [
         f"{name} is that of one row of each group, of the newest bucket; merge({name}) is that of all its events"
-        for name in dict.fromkeys(bare)
+        for name in bare
         if name in outputs
+    ]
+    said += [
+        f"{name} is that of one row of each group, of the newest bucket; group by {by} gives each a row"
+        for name in bare
+        if (by := TIMESTAMP if name == TIME else name) in {TIMESTAMP, *shown} - grouped
     ]
     return said + added(aggregation, inside)
 
@@ -101,6 +106,7 @@ class _States:
 
     def __init__(self, aggregation: Aggregation, groups: Groups) -> None:
         self._outputs = {output.name: output for output in aggregation.outputs}
+        self._keys = keys_shown(aggregation)
         self._lost = {key.name for key in aggregation.keys} - {key.name for key in groups.keys}
 
     def of(self, node: exp.Expr, known: Collection[str]) -> exp.Expr:
@@ -108,7 +114,9 @@ class _States:
         if _is_merge(node):
             return self._column(node)
         if isinstance(node, exp.Column) and node.name not in known:
-            raise _at(node, PlanError(f"{node.name} is neither merged nor grouped by", hint=f"merge({node.name})"))
+            by = TIMESTAMP if node.name == TIME else node.name
+            hint = f"merge({by})" if by in self._outputs and by not in self._keys else f"group by {by}"
+            raise _at(node, PlanError(f"{node.name} is neither merged nor grouped by", hint=hint))
         if is_over_rows(node):
             hint = "merge(x) of a sum is the sum of all, of a count the count of all"
             raise _at(node, PlanError(f"{node.name}(…) is over rows, and merge(…) leaves one a group", hint=hint))

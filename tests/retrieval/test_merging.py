@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +148,17 @@ def test_gaps_of_merged_buckets_are_filled() -> None:
     [
         ("merge(customers) as c, sum(total) as t", "sum(…) is over rows", "merge(x) of a sum"),
         ("merge(customers) as c, total", "total is neither merged nor grouped by", "merge(total)"),
-        ("country, merge(customers) as c", "country is neither merged nor grouped by", "merge(country)"),
+        ("country, merge(customers) as c", "country is neither merged nor grouped by", "group by country"),
         ("merge(country) as c", "country is a group key, which has no state", "group by it"),
         ("merge(nobody) as c", "merge takes a column of the aggregation", "customers"),
         ("merge(total + 1) as c", "merge takes a column of the aggregation", "total"),
         ("merge(customers) as c group by total", "grouped by its start and keys", "country, shop"),
-        ("AGG_TIMESTAMP, merge(customers) as c", "AGG_TIMESTAMP is neither merged nor grouped by", ""),
+        (
+            "AGG_TIMESTAMP, merge(customers) as c",
+            "AGG_TIMESTAMP is neither merged nor grouped by",
+            "group by AGG_TIMESTAMP",
+        ),
+        ("AGG_TIME, merge(customers) as c", "AGG_TIME is neither merged nor grouped by", "group by AGG_TIMESTAMP"),
         ("merge(customers) as c, AGG_LATE_MOVED", "AGG_LATE_MOVED is neither merged", ""),
     ],
 )
@@ -174,6 +180,12 @@ def test_a_condition_on_what_is_merged_belongs_behind_it() -> None:
         ("select AGG_TIMESTAMP, mean group by AGG_TIMESTAMP", "mean is that of one row of each group"),
         ("select AGG_TIMESTAMP, sum(total) as t, max(customers) as c group by AGG_TIMESTAMP", None),
         ("select AGG_TIMESTAMP, merge(customers) as c group by AGG_TIMESTAMP", None),
+        (
+            "select AGG_TIME, sum(total) as t",
+            "AGG_TIME is that of one row of each group, of the newest bucket; group by AGG_TIMESTAMP",
+        ),
+        ("select country, sum(total) as t group by AGG_TIMESTAMP", "country is that of one row of each group"),
+        ("select AGG_TIME, country, sum(total) as t group by AGG_TIMESTAMP, country", None),
         ("select country, shop, customers", None),
     ],
 )
@@ -197,3 +209,20 @@ def test_a_sum_in_sql_is_remarked_on_too(tmp_path: Path) -> None:
         ],
     )
     assert asked.exit_code == 0 and asked.stderr.count("rollup:") == 1 and "customers is added up" in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("per", "within", "said"),
+    [
+        ("days", "'2017'", "A has days from {low} to {high}, none in this range"),
+        ("auto", "'2019'", "A has years from 2018-01-01 00:00:00 to 2018-01-01 00:00:00, none in this range"),
+        ("days", "'2018' per 'days' select total having total < 0", None),
+    ],
+)
+def test_an_answer_without_rows_says_where_rows_are(tmp_path: Path, per: str, within: str, said: str | None) -> None:
+    delta_host(tmp_path, APP).send("S", ROWS)
+    days = sorted({f"{datetime.fromtimestamp(row[-1] / 1000, UTC):%Y-%m-%d} 00:00:00" for row in ROWS})
+    text = f"from A within {within}" + ("" if " per " in within else f" per '{per}'")
+    asked = CliRunner().invoke(cli, ["query", str(tmp_path / "conf.toml"), text])
+    assert asked.exit_code == 0 and "0 rows" in asked.stdout
+    assert asked.stderr == ("" if said is None else f"rollup: {said.format(low=days[0], high=days[-1])}\n")
