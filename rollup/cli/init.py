@@ -53,7 +53,7 @@ def describe(data: _DATA, registry: _REGISTRY = "", schema_file: _SCHEMA = "") -
         )
     console().print(table)
     for line in (*_about_time(seen), *seen.remarks):
-        print(line)
+        print(_plain(line))
 
 
 def init(
@@ -175,6 +175,7 @@ class _Draft:
 
     def app(self) -> Iterator[str]:
         yield f"-- {self.seen.records:,} records were looked at; each line below says why it is as it is."
+        yield from (f"-- {_plain(remark)}." for remark in self.seen.remarks)
         yield self.form.stream(self.source, {self.names[each.name]: self._type(each) for each in self.seen.columns})
         yield ""
         if self.derived:
@@ -214,7 +215,7 @@ class _Draft:
             elif each.decimal_comma and each in self.measures:
                 yield f"-- {_shown(each.name)} has a decimal comma."
                 dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
-                shown.append(f"convert({dots}, 'double') as {name}")
+                shown.append(f"convert({dots}, '{each.type}') as {name}")
             elif each.name == self.time.column or each in (*self.keys, *self.measures, self.counted):
                 shown.append(name)
         yield self.form.derived(self.name, self.source, shown)
@@ -310,9 +311,18 @@ def _options(seen: Seen) -> str:
     return f" ({said})" if said else ""
 
 
+def _plain(text: str) -> str:
+    """A text on one line, without anything a terminal would act on.
+
+    >>> _plain("one\\ntwo")
+    'one�two'
+    """
+    return "".join(c if c.isprintable() else "�" for c in text)
+
+
 def _shown(text: str) -> str:
     """A name or value of the data on one line, without anything a terminal would act on."""
-    plain = "".join(c if c.isprintable() else "�" for c in text)
+    plain = _plain(text)
     return plain if len(plain) <= 40 else plain[:39] + "…"
 
 

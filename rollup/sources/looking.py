@@ -357,9 +357,12 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
         name, kind, sum(value is None for value in values), len(distinct),
         [str(value) for value in dict.fromkeys(map(str, there)) if value != null][:3], decimal_comma=comma, null=null,
     )  # fmt: skip
+    numbers = [_with_point(value) if comma else value for value in values if value is not None]
+    exact = _exact(name, numbers) if kind is Type.DOUBLE else None
     if comma:
+        column.type = Type.DOUBLE if exact in (None, Type.STRING) else exact
         column.remarks.append("numbers with a decimal comma")
-    elif kind is Type.DOUBLE and (exact := _exact(name, [value for value in values if value is not None])):
+    elif exact is not None:
         column.type = exact
         said = "exact; write double for a number that is measured"
         column.remarks.append("more digits than a number has" if exact is Type.STRING else said)
@@ -386,6 +389,15 @@ def _type(there: Values, null: str | None = None) -> tuple[Type, bool]:
             return kind, False
     comma = all(isinstance(value, str) and _COMMA.fullmatch(value.strip()) for value in values)
     return (Type.DOUBLE, True) if comma else (Type.STRING, False)
+
+
+def _with_point(number: str) -> str:
+    """A number that is written with a decimal comma.
+
+    >>> _with_point("1.234,50")
+    '1234.50'
+    """
+    return number.replace(".", "").replace(",", ".")
 
 
 def _exact(name: str, there: Values) -> Type | None:

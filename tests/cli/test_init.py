@@ -173,6 +173,8 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         ("cost", ["0.123456", "1.5"], "double"),
         ("price", ["12.5", "NaN"], "double"),
         ("price", [1, 2], "long"),
+        ("price", ["1.234,50", "0,99"], "decimal(18, 2)"),
+        ("ratio", ["0,25", "0,5"], "double"),
         ("x", ["99999999999999999999", "5"], "decimal(28, 0)"),
         ("x", [2**64 - 1, -1], "decimal(28, 0)"),
         ("x", ["9" * 34, "1"], "decimal(38, 0)"),
@@ -198,14 +200,16 @@ def _written(folder: Path, name: str, values: list[Any]) -> str:
 
 def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
     names = ["ts", 'a"b', "it's\n*/ drop", "-- x", "\x1b[31m", "Ünï", 'A"B']
-    lines = [json.dumps(dict.fromkeys(names, n % 3) | {"ts": 1_770_000_000_000 + n}) for n in range(10)]
+    lists = {"l\nst\x1b[31m": [1]}
+    lines = [json.dumps(dict.fromkeys(names, n % 3) | {"ts": 1_770_000_000_000 + n} | lists) for n in range(10)]
     (tmp_path / "x.json").write_text("\n".join(lines))
     assert "\x1b" not in invoked("describe", str(tmp_path / "x.json")).stdout
     done = invoked("init", str(tmp_path / "x.json"), "--into", str(tmp_path / "out"))
     assert done.exit_code == 0, done.exception
     attributes = load(tmp_path / "out" / "x.toml").program().streams["X"].attributes
     assert len(attributes) == len(names) and len({each.lower() for each in attributes}) == len(names)
-    assert "\x1b" not in (tmp_path / "out" / "x.siddhi").read_text()
+    app = (tmp_path / "out" / "x.siddhi").read_text()
+    assert "\x1b" not in app and "\n-- l�st�[31m holds lists or objects, which no attribute takes.\n" in app
 
 
 @pytest.mark.parametrize(
