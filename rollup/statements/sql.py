@@ -124,7 +124,10 @@ class SqlBlock:
             sql_names.check_streams(query, self._tables.streams)
             answer = self._session.query(query)
             if answer.standing is None:
-                raise PlanError("a query in an app reads streams", hint="SELECT STREAM …")
+                raise PlanError(
+                    "a query in an app reads streams",
+                    hint="SELECT STREAM …; `rollup query` and `rollup sql` ask tables",
+                )
             if target is None:
                 raise PlanError(
                     "where do the rows go?", hint="INSERT INTO T SELECT STREAM …, or @lang('sql', into='T')"

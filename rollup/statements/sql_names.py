@@ -77,7 +77,7 @@ def _check_target(statement: exp.Expr, streams: Streams) -> None:
     elif isinstance(statement, (exp.Update, exp.Delete)):
         if stream is not None and stream.table is not None:
             said = f"{statement.key.upper()} runs once, and {node.name} changes as events come"
-            raise refused(node, said, f"UPSERT INTO {node.name} SELECT STREAM …")
+            raise refused(node, said, f"UPSERT INTO {node.name} SELECT STREAM …; tables of `rollup sql` take it")
     elif statement.args.get("alternative") is not None:
         if stream is None or not stream.table:
             said = f"UPSERT needs a primary key; {node.name} has none"

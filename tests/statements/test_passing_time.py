@@ -57,6 +57,22 @@ def test_what_waits_is_told_by_time_alone(text: str, tmp_path: Path) -> None:
     assert [each.pass_time(own, 120_000).streams["Quiet"].num_rows for each, own in ((found, engine), (standby, other))] == [0, 0]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", [*QUIET.values(), *WINDOWS.values()], ids=[*QUIET, *WINDOWS])
+def test_an_event_that_took_a_while_to_come_counts_at_the_clock_that_went_on_without_it(
+    text: str, tmp_path: Path
+) -> None:
+    found, engine = running(text, tmp_path / "c")
+    found.advance(engine, [beat(0, "a", 100_000)], {})
+    found.pass_time(engine, 110_000)
+    given = found.advance(engine, [beat(1, "b", 109_200), beat(2, "c", 109_900)], {})
+    assert given.refused == ()
+    told = [
+        *given.streams["Quiet"]["k"].to_pylist(),
+        *found.pass_time(engine, 116_000).streams["Quiet"]["k"].to_pylist(),
+    ]
+    assert sorted(told) == ["b", "c"]
+
+
 @pytest.mark.parametrize("text", QUIET.values(), ids=QUIET)
 @pytest.mark.parametrize("cut", [1, 2, 5])
 def test_a_stream_that_comes_again_meets_the_same_silences(text: str, cut: int, tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ def change(
         before, state = one.book.page().declaration, newest_state(one.store)
         filled = taken(one.store, one.aggregation, state)
         found = None if before is None else compare(before, declaration(one.aggregation), filled)
-        for line in found.lines if found else ["nothing has changed"]:
+        same = "nothing has changed" if before else "it is new: its tables are made, empty, when the job starts"
+        for line in found.lines if found else [same]:
             print(f"{one.aggregation.name}: {line}")
         refused |= bool(found and found.refused)
         if found and not accept and not found.refused:

@@ -77,7 +77,9 @@ class KafkaReader:
 
     def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> list[Stretch]:
         """What is left of the stretches; see `Reader.pieces`."""
-        with offsets(self._spark, self.options, Kafka(self.stream, self.options).topics) as found:
+        origin = Kafka(self.stream, self.options)
+        origin.reach(0)  # Spark would try for most of a minute
+        with offsets(self._spark, self.options, origin.topics) as found:
             first, cuts = self._taken(found, mark)
             window = None if span is None or self.slack is None else (span[0] - self.slack, span[1] + self.slack)
             starts = _named(done, self.stream.name)

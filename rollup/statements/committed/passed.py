@@ -45,20 +45,23 @@ class Passed:
     live: bool = False
 
     def after(self, events: Sequence[Event], now: int) -> tuple[Passed, list[Event]]:
-        """After a batch; and its events, with those steps between them that came there when the stream came first."""
+        """After a batch; and its events, with those steps between them that came there when the stream came first.
+
+        Events that are older than a step before them count at its time, in every language: they took a while to come.
+        """
         if not events:
             return self, []
         live = abs(now - max(event.at for event in events)) <= _LIVE
         seen, found = Counter(self.seen), list[Event]()
         waiting = [step for step in self.steps if not step.reached(seen)]
-        if not waiting:
-            seen.update(event.stream for event in events)
-            return replace(self, seen=dict(seen), live=live), list(events)
+        clock = max((step.at for step in self.steps if step.reached(seen)), default=-_BEHIND)
         for event in events:
-            found.append(event)
+            found.append(event if event.at >= clock else event._replace(at=clock))
             seen[event.stream] += 1
             while waiting and waiting[0].reached(seen):
-                found.append(waiting.pop(0).event._replace(key=(*event.key, _BEHIND)))
+                step = waiting.pop(0)
+                clock = max(clock, step.at)
+                found.append(step.event._replace(key=(*event.key, _BEHIND)))
         return replace(self, seen=dict(seen), live=live), found
 
     def stepped(self, at: int, told: bool) -> Passed:
