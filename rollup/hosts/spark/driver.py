@@ -44,10 +44,12 @@ from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.warming import warm
 from rollup.hosts.spark.watching.failures import cause, of_query
 from rollup.hosts.spark.watching.processes import java_ended, java_of, spent
+from rollup.hosts.spark.watching.servers import Servers
 from rollup.hosts.spark.watching.watchdog import Watchdog
 from rollup.hosts.statements.running import bound_to_statements
 from rollup.hosts.trailing import trailing
 from rollup.plan.aggregation import Clock
+from rollup.sources.base import Remote
 from rollup.sources.registry import source
 from rollup.stores.base import Store
 from rollup.stores.faults import point
@@ -213,6 +215,7 @@ class SparkHost:
             self._tick()
             if not once:
                 self._pass_time(queries)
+            self.reporter.warn(self._servers.look(queries))
             self._watch()
             self._stop.wait(0.02 if once else 0.2)
         for query in queries:
@@ -221,10 +224,17 @@ class SparkHost:
                 raise self._told(problem, str(query.name))
 
     def _told(self, problem: Exception, stream: str) -> Exception:
-        """What stopped the query of a stream, as `of_query`."""
+        """What stopped the query of a stream, as `of_query`, or that its server has gone away."""
+        if type(cause(problem)) is RollupError and (away := self._servers.lost(stream)) is not None:
+            return away
         options = self.conf.sources[stream]
         topics = ", ".join(options.get("topics", [])) or options.get("topic")
         return of_query(problem, self.conf.checkpoint / stream, topics)
+
+    @cached_property
+    def _servers(self) -> Servers:
+        found = {name: source(self.program.streams[name], self.conf.sources[name]) for name in self.program.inputs}
+        return Servers({name: each for name, each in found.items() if isinstance(each, Remote)})
 
     def _end(self, queries: list[StreamingQuery]) -> None:
         self._stop.set()
