@@ -22,9 +22,10 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.core.objects import at
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD, Part, need
-from rollup.sources.content.damage import PASSING, damaged, unreadable
+from rollup.sources.content.damage import PASSING, unreadable
 from rollup.sources.content.presence import check_names
 from rollup.sources.file_log import Listed
 from rollup.sources.files import Files
@@ -43,7 +44,7 @@ class Delta(Files):
     def __init__(self, stream: StreamDef, options: Mapping[str, Any]) -> None:
         need(stream, options, "path")
         super().__init__(stream, options)
-        self._table = Path(options["path"])
+        self._table = at(options["path"])
         self._first = int(options.get("starting_version", 0))
         self._within: tuple[str, int, int] | None = options.get(WITHIN)
 
@@ -78,7 +79,7 @@ class Delta(Files):
 
     def parts(self, engine: ColumnEngine, batch: pa.Table) -> Iterator[Part]:
         for row in sorted(batch.to_pylist(), key=lambda row: row["path"]):
-            log = Path(row["path"])
+            log = at(row["path"])
             version = int(log.stem)
             if version < self._first:
                 continue
@@ -103,7 +104,8 @@ class Delta(Files):
             path, order = str(self._table / unquote(added["path"])), version * _FILES + number
             passed = self._passed(added)
             if passed is None:
-                yield self._file(engine, path, order, received, added.get("partitionValues") or {})
+                with self._fetched([path]):
+                    yield self._file(engine, path, order, received, added.get("partitionValues") or {})
             else:
                 self._nothing(engine)
                 yield Part("__batch", passed, path, order, DEAD.empty_table())
@@ -134,7 +136,7 @@ class Delta(Files):
         try:
             rows, dead, found = self._parquet(engine, path, received, partition)
         except (duckdb.Error, *PASSING) as problem:
-            rows, dead, found = self._nothing(engine), self._dead(damaged(path, self.kind, problem), path), None
+            rows, dead, found = self._nothing(engine), self._dead(self.damaged(path, problem), path), None
         return Part("__batch", rows, path, order, dead, looked=found)
 
     def _refused(self, engine: ColumnEngine, log: Path, version: int, reason: str) -> Part:

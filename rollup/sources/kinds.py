@@ -40,7 +40,7 @@ KINDS: dict[str, Provider] = {
     "delta": Provider(
         "rollup.sources.delta:Delta",
         {
-            "path": folder,
+            "path": place,
             "starting_version": whole(0),
             "columns": texts,
             "optional": names,

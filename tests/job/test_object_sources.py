@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import write_deltalake
 
 from rollup.conf import load
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, SourceError
 from rollup.core.objects import at
 from rollup.program import compile_app
+from rollup.sources.delta import Delta
 from rollup.sources.file_log import Listed, planned
 from rollup.sources.files import Files
 from rollup.sources.new_files import NewFiles
@@ -131,10 +133,37 @@ def test_a_store_that_is_away_fails_the_batch_and_the_start(
             list(origin.parts(ColumnEngine(threads=1), rows))
 
 
+def test_a_delta_table_of_objects_is_that_of_the_same_files(tmp_path: Path, bucket: str) -> None:
+    table = tmp_path / "in"
+    for number in range(3):
+        rows = pa.table({"k": ["a/ü x", "b"], "v": [number, number + 10], "day": [number, 1]})
+        write_deltalake(str(table), rows, mode="append", partition_by=["k"])
+    first = next(table.rglob("*.parquet"))
+    first.write_bytes(first.read_bytes()[:-7])
+    write_deltalake(str(table), pa.table({"k": ["c"], "v": [1], "day": [1]}), mode="overwrite")
+    where = copied(table, bucket)
+    found = dict[str, Any]()
+    for path in (where, str(table)):
+        origin, engine = Delta(STREAM, {"kind": "delta", "path": path}), ColumnEngine(threads=1)
+        origin.check()
+        origin.begin()
+        files = sorted(origin.folder.new(), key=origin.order)
+        batch = pa.table({"path": [file.path for file in files], "modified": [0] * len(files)})
+        found[path] = [
+            (part.origin.removeprefix(path), part.order, engine.run(f"FROM {part.view}").to_pylist(), letter["reason"])
+            for part in origin.parts(engine, batch)
+            for letter in (part.dead.to_pylist() or [{"reason": ""}])
+        ]
+    assert found[where] == found[str(table)]
+    assert sum(len(rows) for _, _, rows, _ in found[where]) == 5
+    assert [reason[:9] for *_, reason in found[where] if reason] == ["the file ", "version 3"]
+
+
 def test_what_stays_on_this_machine_is_refused_by_name(tmp_path: Path, bucket: str) -> None:
     with pytest.raises(ConfigError, match=r"there is no folder s3://.*none"):
         Files(STREAM, {"kind": "json", "path": f"{bucket}/none"}).check()
-    job = Job(tmp_path, {"kind": "delta", "path": f"{bucket}/in"})
+    job = Job(tmp_path, {"kind": "json", "path": "in"})
+    job.path.write_text(job.path.read_text().replace('"checkpoint"', f'"{bucket}/checkpoint"'))
     with pytest.raises(ConfigError, match="s3:// is not read or written"):
         load(job.path)
 
