@@ -12,6 +12,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,7 @@ from rollup.core import copies
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, FencedError, StoreError
 from rollup.core.objects import absent, at, create, names_in, remove_all
+from rollup.hosts.pipeline import Pipeline
 from rollup.program import compile_app
 from rollup.stores.delta.store import DeltaStore
 from tests.job import faults_child
@@ -105,6 +109,34 @@ def test_a_store_that_takes_a_second_object_of_one_name_is_refused(
         with pytest.raises(StoreError, match="takes a second object of one name although it was told not to"):
             DeltaStore(aggregation, ColumnEngine(threads=1), f"{bucket}/tables").load()
         assert not [name for name in names_in(at(f"{bucket}/tables/_rollup/A")) if name.startswith(("commit", "probe"))]
+
+
+class Meeting(Unsteady):
+    """Logs of tables are written when as many writers are there as are awaited, or when one has waited too long."""
+
+    awaited = threading.Barrier(1)
+
+    def answer(self, asked: BaseHTTPRequestHandler) -> None:
+        if asked.command == "PUT" and "/_delta_log/" in asked.path:
+            with suppress(threading.BrokenBarrierError):
+                self.awaited.wait(15)
+        super().answer(asked)
+
+
+def test_the_tables_of_a_commit_are_written_at_the_same_time(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Meeting(os.environ["AWS_ENDPOINT_URL"]) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        engine = ColumnEngine(threads=1)
+        aggregation = compile_app(faults_child.PLAIN).aggregations["A"]
+        pipeline = Pipeline(aggregation, DeltaStore(aggregation, engine, f"{bucket}/tables"), engine)
+        pipeline.start()
+        for number in range(5):
+            faults_child.advance(engine, pipeline, number, "q1", late=False)
+        proxy.awaited = threading.Barrier(len(aggregation.levels))
+        before = proxy.requests
+        faults_child.advance(engine, pipeline, 5, "q1", late=False)  # it closes a second, a minute and an hour
+        assert not proxy.awaited.broken
+        assert proxy.requests - before <= 45, "15 a table, and ends"
 
 
 def child(bucket: str) -> list[str]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace as replace_fields
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
 
 from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder, home
@@ -26,7 +28,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
 from rollup.core.lengths import milliseconds
-from rollup.core.objects import at, holds_table, remove_all
+from rollup.core.objects import ObjectPath, at, holds_table, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
@@ -48,6 +50,8 @@ _PROPERTIES: Mapping[str, str | None] = {
 }
 """Other programs keep files for readers of older versions, and compact nothing by themselves."""
 _TRIES = 5
+_ACTS = 8
+"""Acts at a time, of one commit."""
 _HOUR = 3_600_000
 _VACUUM_EVERY = 600.0
 
@@ -157,6 +161,7 @@ class DeltaStore:
         names = self._write_rows(commit) if isinstance(commit, Commit) else self._name_files(commit)
         point("commit.open")
         clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
+        self._at_once(partial(self._index, name) for name in self._tables)
         sums = {name: self._index(name).sum for name in self._tables}
         record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source), sums)
         self.records.write(record)
@@ -168,15 +173,14 @@ class DeltaStore:
 
     def _name_files(self, commit: Filed) -> dict[str, str | list[str]]:
         """Add written files to their tables; the names of the files of open rows."""
-        for name, files in commit.added.items():
-            self._change(
-                name,
-                partial(
-                    add_files, level=self._levels.get(name), files=files, properties=self._properties(commit.number)
-                ),
-            )
+
+        def add(name: str, files: Sequence[AddAction]) -> None:
+            properties = self._properties(commit.number)
+            self._change(name, partial(add_files, level=self._levels.get(name), files=files, properties=properties))
             self._appended[name] = self._appended.get(name, 0) + len(files)
             point("commit.level")
+
+        self._at_once(partial(add, name, files) for name, files in commit.added.items())
         point("commit.levels")
         point("commit.ledger")
         return {name: list(files) for name, files in commit.open.items()}
@@ -184,10 +188,16 @@ class DeltaStore:
     def _write_rows(self, commit: Commit) -> dict[str, str | list[str]]:
         """Append to the tables and write the open rows of levels that changed; the names of their files."""
         names = {} if self._last is None else dict(self._last.open)
-        for level, rows in commit.closed.items():
-            if rows.num_rows:
-                self._append(level.table_suffix, level, rows, commit.number)
-                point("commit.level")
+
+        def close(level: Duration, rows: pa.Table) -> None:
+            self._append(level.table_suffix, level, rows, commit.number)
+            point("commit.level")
+
+        def keep(level: Duration, rows: pa.Table) -> None:
+            name = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
+            names[level.table_suffix] = self.records.write_rows(name, rows)
+
+        self._at_once(partial(close, level, rows) for level, rows in commit.closed.items() if rows.num_rows)
         point("commit.levels")
         if commit.ledger is not None and commit.ledger.num_rows:
             numbered = commit.ledger.append_column(
@@ -195,11 +205,24 @@ class DeltaStore:
             )
             self._append(_LATE, None, numbered, commit.number)
         point("commit.ledger")
-        for level, rows in commit.state.open.items():
-            if rows is not self._open.get(level) or level.table_suffix not in names:
-                name = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
-                names[level.table_suffix] = self.records.write_rows(name, rows)
+        changed = {
+            level: rows
+            for level, rows in commit.state.open.items()
+            if rows is not self._open.get(level) or level.table_suffix not in names
+        }
+        self._at_once(partial(keep, level, rows) for level, rows in changed.items())
         return names
+
+    def _at_once(self, acts: Iterable[Callable[[], object]]) -> None:
+        """Acts that need nothing of one another: in an object store at the same time, as each mostly waits for answers."""
+        if not isinstance(self.root, ObjectPath):
+            for act in acts:
+                act()
+            return
+        with ThreadPoolExecutor(_ACTS, thread_name_prefix="commit") as pool:
+            begun = [pool.submit(act) for act in acts]
+        for each in begun:
+            each.result()
 
     def maintain(self, budget: float) -> dict[str, int]:
         """Put files together and remove unused ones, for about `budget` seconds; how many were put together, by table.

@@ -95,12 +95,11 @@ def _period(file: Path, path: Path) -> str | None:
 def add_files(
     table: DeltaTable, level: Duration | None, files: Sequence[AddAction | RemoveAction], properties: CommitProperties
 ) -> None:
-    """Add written files to their table, and take others out, in one transaction."""
+    """Add written files to their table, and take others out, in one transaction, of which `table` does not know yet."""
     period = [PERIOD] if level in PERIODS else None
     table.create_write_transaction(
         list(files), "append", table.schema(), partition_by=period, commit_properties=properties
     )
-    table.update_incremental()
 
 
 def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
