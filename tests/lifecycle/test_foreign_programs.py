@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rollup.core.calendar import Duration
+from rollup.core.errors import StoreError
 from tests.lifecycle.conftest import trades
 from tests.lifecycle.filejob import FileJob, Place
 from tests.lifecycle.test_replay_verify import everything
@@ -143,3 +145,18 @@ def test_a_job_beside_a_compactor_goes_on_and_undoes_nothing(
         beside.join()
     assert "is undone" not in caplog.text
     assert rollup("verify", place.conf.path, "--raw")[0] == 0
+
+
+def test_a_feature_of_a_table_that_is_not_written_is_refused_with_the_way_out(place: Place) -> None:
+    job, rest = begun(place, True)
+    wanted, features = everything(job), ["appendOnly", "invariants", "domainMetadata", "rowTracking"]
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}}
+    for table in tables(place):
+        log = place.root / "tables" / Path(table.table_uri).name / "_delta_log"
+        lines = [{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, protocol]
+        (log / f"{table.version() + 1:020}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert everything(job) == wanted, "readers need no feature of writers"
+    place.add(*rest)
+    with pytest.raises(StoreError, match="RowTracking") as refused:
+        FileJob(place.conf).run()
+    assert "DROP FEATURE" in str(refused.value.hint)

@@ -55,6 +55,8 @@ _ACTS = 8
 _HOUR = 3_600_000
 _VACUUM_EVERY = 600.0
 
+_FEATURE = "another program has given the table that feature; `ALTER TABLE … DROP FEATURE` takes it away again"
+
 
 class DeltaStore:
     """One aggregation's tables below a folder; see the module."""
@@ -488,7 +490,9 @@ class DeltaStore:
             before = table.version()
         raise StoreError(
             f"cannot write to {path}: {problem}",
-            hint="nothing of this batch is visible; it is taken again at the next start",
+            hint=_FEATURE
+            if "table features" in problem
+            else "nothing of this batch is visible; it is taken again at the next start",
         )
 
     def _changed(self, name: str, before: int) -> int:
