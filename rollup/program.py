@@ -401,7 +401,7 @@ def _derivation(query: StreamQuery, streams: dict[str, StreamDef], changes: Coll
             column=query.source.column,
         )
     scope = Scope.of(source.attributes, source.name)
-    items = selection.items or tuple(Item(name, column(name)) for name in source.attributes if name != SIGN)
+    items = selection.items or tuple(Item(name, column(name)) for name in source.own)
     bound = [bind(item.expression, scope) for item in items]
     check_columns(items)
     given = {item.name: found.type for item, found in zip(items, bound, strict=True)}
@@ -430,7 +430,7 @@ def _fits(target: StreamDef, given: Mapping[str, Type | None], source: Source) -
         kind in (None, wanted) for kind, wanted in zip(given.values(), target.attributes.values(), strict=True)
     )
     if not fits:
-        wanted = ", ".join(f"{name} {kind}" for name, kind in target.attributes.items() if name != SIGN)
+        wanted = ", ".join(f"{name} {kind}" for name, kind in target.own.items())
         selected = ", ".join(f"{name} {kind or 'null'}" for name, kind in given.items() if name != SIGN)
         raise PlanError(
             f"the query selects ({selected}), but {target.name} is defined as ({wanted})",

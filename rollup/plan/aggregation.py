@@ -248,7 +248,7 @@ def _check_changes(definition: AggregationDef, clock: Clock, policy: Policy) -> 
 
 def _items(definition: AggregationDef, stream: StreamDef) -> Sequence[Item]:
     chosen = definition.selection.items
-    items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.attributes if name != SIGN]
+    items = chosen if chosen is not None else [Item(name, column(name)) for name in stream.own]
     check_columns(items)
     items = [Item(item.name, composed(item.expression)) for item in items]
     for item in items:
@@ -337,7 +337,9 @@ class _Builder:
                 *position(item.expression)
             )
         if self._changes:
-            raise self._lasting(f"{item.name} is the value of the latest event").at(*position(item.expression))
+            raise self._lasting(f"{item.name} is the value of the latest event, which may go").at(
+                *position(item.expression)
+            )
         bound = bind(item.expression, self._plain_scope)
         kind = bound.type or Type.STRING
         prepared = _event(exp.cast(bound.sql, kind.sql))
@@ -387,7 +389,7 @@ class _Builder:
         partials = {partial.name: partial for partial in found.kept.partials}
         if self._changes:
             if any(partial.less is None for partial in partials.values()):
-                raise self._lasting(f"what {call.name} keeps of a bucket does not tell")
+                raise self._lasting(f"what {call.name} keeps of a bucket does not tell its value without one row")
             find = self._left(partials, argument.sql, argument.type, suffix)
         else:
             find = self._kept(partials.values(), argument.sql, argument.type, suffix)
@@ -397,7 +399,7 @@ class _Builder:
 
     def _lasting(self, said: str) -> PlanError:
         return PlanError(
-            f"{self._stream} is a stream of changes, and {said}: nothing tells what it is when a row was taken back",
+            f"{self._stream} is a stream of changes, of which rows are taken back, and {said}",
             hint="sum, count, avg, stdDev, variance, weightedAvg, histogram, and group keys",
         )
 

@@ -62,6 +62,11 @@ class StreamDef:
     column: int | None = field(default=None, compare=False)
 
     @property
+    def own(self) -> dict[str, Type]:
+        """The attributes that users know of: all but `SIGN`."""
+        return {name: kind for name, kind in self.attributes.items() if name != SIGN}
+
+    @property
     def kept(self) -> str:
         """Which of its rows a table keeps."""
         return f"the last row of each {', '.join(self.table)}" if self.table else "every row"

@@ -32,10 +32,10 @@ def check_names(stream: StreamDef, options: Mapping[str, Any]) -> None:
     """Raise ConfigError when `optional` or `columns` names what is no attribute of the stream."""
     for key in ("columns", "optional"):
         for name in options.get(key, ()):
-            if name not in stream.attributes:
+            if name not in stream.own:
                 raise ConfigError(
                     f"[sources.{stream.name}]: {key} names {name}, which is no attribute of the stream",
-                    hint=f"attributes are {', '.join(stream.attributes)}",
+                    hint=f"attributes are {', '.join(stream.own)}",
                 )
 
 

@@ -48,10 +48,10 @@ class Beside:
         fields: Mapping[str, str] = options.get(OPTION, {})
         for name, field in fields.items():
             where = f"[sources.{stream.name}]: {OPTION} has {field!r} for {name}"
-            if name not in stream.attributes:
+            if name not in stream.own:
                 raise ConfigError(
                     f"[sources.{stream.name}]: {OPTION} names {name}, which is no attribute of the stream",
-                    hint=f"attributes are {', '.join(stream.attributes)}",
+                    hint=f"attributes are {', '.join(stream.own)}",
                 )
             if name in options.get("columns", {}):
                 raise ConfigError(f"{where}, and `columns` has it too", hint="one of them says where it is")
