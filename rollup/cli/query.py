@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -89,6 +90,10 @@ def show(answer: pa.Table, form: Format, zone: str | None) -> None:
         _table(answer, columns, zone)
 
 
+_STARTS = re.compile(r"AGG_TIME(STAMP)?\d*")
+"""The names of columns that are starts of buckets; of a join, a number tells those of the second side apart."""
+
+
 def columns_of(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
     """The columns of an answer; its instants are times of a zone, or without one milliseconds."""
     import pyarrow as pa
@@ -104,7 +109,7 @@ def columns_of(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
             else:
                 place = zone(zone_name)
                 values = [None if value is None else value.astimezone(place) for value in values]
-        elif field.name == "AGG_TIMESTAMP" and pa.types.is_int64(field.type) and zone_name is not None:
+        elif _STARTS.fullmatch(field.name) and pa.types.is_int64(field.type) and zone_name is not None:
             values = [None if value is None else to_local(value, zone_name) for value in values]
         found.append(values)
     return found
@@ -178,7 +183,7 @@ def cell(name: str, value: object) -> str:
     """A value of `columns_of` for people: a number has its thousands apart, but not milliseconds since 1970."""
     if value is None:
         return "·"
-    if name in ("AGG_TIMESTAMP", "AGG_TIME") and isinstance(value, int):
+    if _STARTS.fullmatch(name) and isinstance(value, int):
         return f"{value}"
     if isinstance(value, float):
         return f"{value:,.2f}"

@@ -103,3 +103,10 @@ def test_a_database_that_is_a_file_is_beside_the_configuration_wherever_a_comman
     store.load()
     assert (tmp_path / "in" / "tables.db").exists()
     assert load(job.path).store["url"].endswith(f"{tmp_path}/in/tables.db")
+
+
+def test_the_times_of_both_sides_of_a_join_are_shown_alike(stored: Path) -> None:
+    side = f"A {WITHIN} per 'days'"
+    text = f"select * from {side} a join {side} b on a.k = b.k and a.AGG_TIMESTAMP = b.AGG_TIMESTAMP"
+    rows = [json.loads(line) for line in shown(stored, text, "--format", "json").splitlines()]
+    assert rows and all(row["AGG_TIMESTAMP"] == row["AGG_TIMESTAMP0"] for row in rows)
