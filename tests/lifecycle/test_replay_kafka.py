@@ -20,6 +20,8 @@ from rollup.lifecycle.replay.compare import readable
 from rollup.sources.kafka_offsets import offsets
 from rollup.sources.topics.ranges import Topics
 from tests.job.jobs import Job
+from tests.job.test_debezium import APP as CHANGES
+from tests.job.test_debezium import START, Table, asked, in_json
 from tests.lifecycle.filejob import APP, MIDNIGHT
 from tests.lifecycle.opened import Opened, commands, everything, spoil
 
@@ -103,6 +105,27 @@ def test_a_replay_reads_each_topic_of_several(
     span = ("--from", readable(MIDNIGHT + 24 * HOUR), "--to", readable(MIDNIGHT + 48 * HOUR))
     assert rollup("replay", job.path, *span)[0] == 0
     assert everything(job.path) == before
+
+
+@pytest.mark.slow
+def test_a_replay_of_changes_takes_back_what_the_job_took_back(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
+) -> None:
+    topic, table, producer = topic_of(kafka), Table(4, in_json), kafka.producer()
+    options = {"kind": "kafka", "servers": kafka.bootstrap, "topic": topic, "format": "debezium", "slack": "all"}
+    job = Job(tmp_path, options, app=CHANGES, streams=("Orders",))
+    for message in table.changes(300):
+        producer.produce(topic, message, partition=0)
+    assert producer.flush(30) == 0
+    job.run(spark)
+    before = asked(job)
+    code, output = rollup("verify", job.path, "--raw")
+    assert code == 0, output
+    code, output = rollup(
+        "replay", job.path, "--from", readable(START // HOUR * HOUR), "--to", readable(START + 24 * HOUR)
+    )
+    assert code == 0, output
+    assert asked(job) == before
 
 
 @pytest.mark.slow
