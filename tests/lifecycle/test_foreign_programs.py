@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError
@@ -160,3 +161,19 @@ def test_a_feature_of_a_table_that_is_not_written_is_refused_with_the_way_out(pl
     with pytest.raises(StoreError, match="RowTracking") as refused:
         FileJob(place.conf).run()
     assert "DROP FEATURE" in str(refused.value.hint)
+
+
+def test_a_column_of_another_program_is_refused_and_goes_with_the_version_before(place: Place, rollup: Cli) -> None:
+    job, rest = begun(place, True)
+    wanted = everything(job)
+    for table in tables(place)[:2]:
+        table.alter.add_columns([Field("mine", PrimitiveType("string"))])
+    with pytest.raises(StoreError, match="has foreign mine") as refused:
+        FileJob(place.conf)
+    assert "RESTORE TABLE" in str(refused.value.hint)
+    assert everything(job) == wanted
+    for table in tables(place)[:2]:
+        table.restore(table.version() - 1)
+    place.add(*rest)
+    FileJob(place.conf).run()
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0

@@ -44,7 +44,8 @@ def check_columns(
         what = "; ".join(f"{word} {', '.join(names)}" for word, names in words if names)
         raise StoreError(
             f"the table {path} {what}",
-            hint="`rollup change CONF` says what is different, and with --accept brings it in line; a table of another owner must move away",
+            hint="`rollup change CONF` says what is different, and with --accept brings it in line; what another program has "
+            "changed goes with RESTORE TABLE … TO VERSION AS OF the one before; a table of another owner must move away",
         )
     return {f.name: f.type for f in stored if f.name in retired}
 
