@@ -303,7 +303,7 @@ class Kafka:
         """Changes to events, each with a number of its own: of one message, what goes stands before what comes."""
         from rollup.sources.topics.debezium import changes
 
-        found, unread = changes(engine, messages)
+        found, unread = changes(engine, messages, any(kind.exact for kind in self.stream.attributes.values()))
         if unread:
             yield self._unread(engine, placed, unread)
         place = placed.column_names.index("__arrival")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
@@ -25,7 +26,6 @@ NO_BEFORE = (
 NO_ROW = "no change of a row: its `op` is none of c, r, u and d"
 NO_AFTER = "a change without `after`: nothing tells what the row is"
 _MEMBERS = ("op", "before", "after")
-_FOUND = [f"$.{inside}{member}" for inside in ("", "payload.") for member in _MEMBERS]
 
 
 @dataclass(frozen=True)
@@ -37,15 +37,16 @@ class Rows:
     records: pa.Array
 
 
-def changes(engine: ColumnEngine, messages: pa.Array | pa.ChunkedArray) -> tuple[list[Rows], list[Unread]]:
+def changes(engine: ColumnEngine, messages: pa.Array | pa.ChunkedArray, exact: bool) -> tuple[list[Rows], list[Unread]]:
     """The rows that messages take back, and those that come; and the messages that say neither, each with the reason.
 
+    `exact`: an attribute needs all digits of a number, which DuckDB cuts to those of a double.
     A message without a value says nothing: it stands behind a delete, for Kafka's own housekeeping.
     """
     array = messages.combine_chunks() if isinstance(messages, pa.ChunkedArray) else messages
     there, known = array.is_valid(), pa.types.is_struct(array.type)
     raw = pa.nulls(len(array), pa.string()) if known else texts(array)[0].combine_chunks()
-    op, before, after = _fields(array) if known else _members(engine, raw)
+    op, before, after = _fields(array) if known else _members(engine, raw, exact)
     comes, goes = (pc.fill_null(pc.is_in(op, value_set=ops), False) for ops in (_COMES, _GOES))
     reasons = (
         (pc.and_(there, op.is_null()), NO_CHANGE),
@@ -57,7 +58,7 @@ def changes(engine: ColumnEngine, messages: pa.Array | pa.ChunkedArray) -> tuple
     for wrong, reason in reasons:
         for place in pc.indices_nonzero(wrong).to_pylist():
             why.setdefault(place, reason)
-    bad = pc.is_in(pa.array(range(len(array)), pa.int64()), value_set=pa.array(sorted(why), pa.int64()))
+    bad = pc.is_in(pa.array(np.arange(len(array))), value_set=pa.array(sorted(why), pa.int64()))
     found = list[Rows]()
     for some, sign, rows in ((goes, -1, before), (comes, 1, after)):
         places = pc.indices_nonzero(pc.and_not(some, bad))
@@ -75,16 +76,14 @@ def _fields(messages: pa.StructArray) -> list[pa.Array]:
     return [op.cast(pa.string()), *(each if pa.types.is_struct(each.type) else none for each in rows)]
 
 
-def _members(engine: ColumnEngine, raw: pa.Array) -> list[pa.Array]:
+def _members(engine: ColumnEngine, raw: pa.Array, exact: bool) -> list[pa.Array]:
     """Of documents, those of their members, or of their `payload`'s; rows are documents of their own."""
-    found = f"json_extract({DIGITS}, {_FOUND})"
-    placed = f"SELECT row, CASE WHEN json_valid(raw) THEN {found} END AS f FROM change_rows"
-    inner = "CASE WHEN f[1] IS NULL THEN f[4:] ELSE f END"
-    rows = ", ".join(f"CASE WHEN json_type(m[{at}]) = 'OBJECT' THEN CAST(m[{at}] AS VARCHAR) END" for at in (2, 3))
-    table = engine.run(
-        f"SELECT m[1] ->> '$' AS op, {rows} FROM (SELECT row, {inner} AS m FROM ({placed})) ORDER BY row",
-        change_rows=pa.table({"row": range(len(raw)), "raw": raw}),
-    )
+    digits = DIGITS if exact else "raw"
+    bare, wrapped = (f"json_extract({digits}, {[place + name for name in _MEMBERS]})" for place in ("$.", "$.payload."))
+    placed = f"SELECT raw, CASE WHEN json_valid(raw) THEN {bare} END AS f FROM change_rows"
+    inner = f"SELECT CASE WHEN f[1] IS NULL AND json_valid(raw) THEN {wrapped} ELSE f END AS m FROM ({placed})"
+    rows = ", ".join(f"CASE WHEN starts_with(m[{at}], '{{') THEN CAST(m[{at}] AS VARCHAR) END" for at in (2, 3))
+    table = engine.run(f"SELECT m[1] ->> '$' AS op, {rows} FROM ({inner})", change_rows=pa.table({"raw": raw}))
     return [column.combine_chunks().cast(pa.string()) for column in table.columns]
 
 
