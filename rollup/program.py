@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from rollup.core.calendar import normal_zone
 from rollup.core.dialects import to_sql
 from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
@@ -265,6 +266,12 @@ def _compiled(declaration: Declaration) -> Program:
     aggregations = {
         a.name: compile_aggregation(a, streams, zones.get(a.source.stream, declaration.zone)) for a in declared
     }
+    for name, stream in streams.items():
+        feeding = (a for a in aggregations.values() if name in (a.stream, *_feeding(a.stream, derivations)))
+        cut = {a.zone for a in feeding if not a.own_zones}
+        declared_zone = zones.get(name, declaration.zone)
+        if declared_zone is not None or len(cut) == 1:
+            streams[name] = replace(stream, zone=normal_zone(declared_zone or cut.pop()))
     statements = _statements(parts.statements, streams, aggregations) if parts.statements else None
     for name in aggregations:
         if name in streams:

@@ -202,7 +202,7 @@ class LocalHost:
         else:
             for value, (name, kind) in zip(row, stream.attributes.items(), strict=True):
                 try:
-                    found.append(made := read(value, kind))
+                    found.append(made := read(value, kind, stream.zone))
                     if is_rounded(value, made):
                         say_rounded(stream.name, name, kind)
                 except Unreadable:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from rollup.core.calendar import Duration
+from rollup.core.calendar import GMT, Duration
 from rollup.core.errors import PlanError
 from rollup.plan.types import Type
 
@@ -50,7 +50,7 @@ class StreamDef:
 
     `keys`: its rows are closed buckets of a level, and those tell the rows of a bucket apart; None: they are no buckets.
     `table`: to SQL its rows are the changes of a table, of which the last row of each such key is there, or every row
-    where there is no key; None: it is a stream.
+    where there is no key; None: it is a stream. `zone`: texts of a `timestamp` without an offset are of its local time.
     """
 
     name: str
@@ -58,6 +58,7 @@ class StreamDef:
     annotations: tuple[Annotation, ...] = ()
     keys: tuple[str, ...] | None = None
     table: tuple[str, ...] | None = None
+    zone: str = GMT
     line: int | None = field(default=None, compare=False)
     column: int | None = field(default=None, compare=False)
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from rollup.core.calendar import GMT, names_zone, offset_ms, parse_timestamp
 from rollup.core.json_line import Written, json_line
 from rollup.engine.operators import single
 
@@ -43,6 +44,8 @@ _YEARS = "TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59
 _DAY = r"\s*(?:[1-9]\d{3}|0[1-9]\d\d|00[1-9]\d|000[1-9])-\d\d-\d\d"
 _CLOCK = r"(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
 """A day and the time of it, with or without an offset, as ISO 8601 has them."""
+_OFFSET = r":[0-9.:]*(Z|[+-][0-9:]+)\s*$"
+"""A clock with an offset behind it."""
 _INFINITE = r"\s*[+-]?(?i:inf(?:inity)?)\s*"
 _EXACT_DOUBLE = "9e15"
 _WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,14})", re.ASCII)
@@ -56,8 +59,11 @@ class Unreadable(ValueError):
     """A value that is none of the type that it is read as."""
 
 
-def cast(sql: str, kind: str) -> str:
-    """SQL of DuckDB that reads a text or number as a type, null when it cannot; 1.5 is no integer."""
+def cast(sql: str, kind: str, zone: str = GMT) -> str:
+    """SQL of a column engine that reads a text or number as a type, null when it cannot; 1.5 is no integer.
+
+    A text of a `timestamp` without an offset is the local time of a zone.
+    """
     read, written = f"TRY_CAST({sql} AS {NAMES.get(kind, kind)})", f"CAST({sql} AS VARCHAR)"
     if kind.startswith("decimal"):
         # DuckDB would round: what stands behind the point, without noughts at the end, must not be more than the scale.
@@ -68,7 +74,7 @@ def cast(sql: str, kind: str) -> str:
         plain = f"STARTS_WITH(CAST({found} AS VARCHAR), {written})"
         return f"CASE WHEN {plain} THEN {found} WHEN {behind} - {moved} <= {_digits(kind)[1]} THEN {found} END"
     if kind == "timestamp":
-        instant = f"TRY_CAST({written} AS TIMESTAMPTZ)"
+        instant = _instant_of(written, zone)
         since = cast(sql, "long")
         near = f"GREATEST(LEAST({since}, {LAST_YEAR}), {FIRST_YEAR})"
         number = (
@@ -92,11 +98,25 @@ def cast(sql: str, kind: str) -> str:
     return read
 
 
-def read(value: Any, kind: str) -> Any:
+def _instant_of(text: str, zone: str) -> str:
+    """SQL for the instant of an ISO text, to the microsecond; without an offset its clocks are those of a zone."""
+    instant = f"TRY_CAST({text} AS TIMESTAMPTZ)"
+    if zone == GMT:
+        return instant
+    wall, offset = f"EPOCH_US(TRY_CAST({text} AS TIMESTAMP))", offset_ms(zone)
+    ms = f"({wall} - ({wall} % 1000 + 1000) % 1000) // 1000"
+    there = f"ZONE_INSTANT({ms}, '{zone}')" if offset is None else f"({ms} - {offset})"
+    local = f"MAKE_TIMESTAMPTZ(1000 * {there} + ({wall} % 1000 + 1000) % 1000)"
+    return f"CASE WHEN REGEXP_MATCHES({text}, '{_OFFSET}') THEN {instant} ELSE {local} END"
+
+
+def read(value: Any, kind: str, zone: str = GMT) -> Any:
     """A value of a record as one of a type (`NAMES`), as the sources of a job read it. Raises Unreadable.
 
     >>> read("12", "long"), read(1e3, "int"), read(7, "string"), read("yes", "bool")
     (12, 1000, '7', True)
+    >>> f"{read('2018-07-05 12:00', 'timestamp', 'Europe/Berlin'):%H:%M %Z}"
+    '10:00 UTC'
     >>> read(datetime(2018, 1, 5), "long")
     1515110400000
     """
@@ -140,9 +160,19 @@ def read(value: Any, kind: str) -> Any:
             return _EPOCH + timedelta(microseconds=_instant(value))
         case date() if kind == "date" and value == value and not isinstance(value, datetime):
             return value
+        case str() if kind == "timestamp" and zone != GMT and names_zone(value.strip()) is False:
+            return _local(_asked(value, kind), zone)
         case _:
             pass
     return _asked(value, kind)
+
+
+def _local(utc: datetime, zone: str) -> datetime:
+    """The instant at which the clocks of a zone show what those of UTC show at another."""
+    milliseconds, _ = parse_timestamp(f"{utc:%Y-%m-%d %H:%M:%S}.{utc.microsecond // 1000:03}".rjust(23, "0"), zone)
+    if not FIRST_YEAR <= milliseconds <= LAST_YEAR:
+        raise Unreadable(utc)
+    return _EPOCH + timedelta(milliseconds=milliseconds, microseconds=utc.microsecond % 1000)
 
 
 def is_rounded(value: Any, found: Any) -> bool:

@@ -317,7 +317,7 @@ class Files:
 
     def _text(self, name: str, kind: Type) -> tuple[str, str]:
         column = quoted(self._column(name))
-        return cast(column, kind), f"{column} IS NOT NULL"
+        return cast(column, kind, self.stream.zone), f"{column} IS NOT NULL"
 
     def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         placed = f"record AS __arrival, CAST({received} AS BIGINT) AS __received"

@@ -9,11 +9,13 @@ import csv
 import json
 import math
 import warnings
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -285,6 +287,56 @@ def test_a_time_of_a_record_is_the_same_to_everybody(taker: str, tmp_path: Path)
             if found != wanted or type(found) is not type(wanted):
                 wrong.append(f"{given!r} as {kind}: {found!r}, not {wanted!r}")
     assert not wrong
+
+
+LOCAL = {
+    "2026-07-01T00:30:00": datetime(2026, 6, 30, 22, 30, tzinfo=UTC),
+    "2026-01-01": datetime(2025, 12, 31, 23, tzinfo=UTC),
+    "2026-03-29 02:30:00.000001": datetime(2026, 3, 29, 1, 30, 0, 1, UTC),
+    "1960-01-01 00:00:00.000001": datetime(1959, 12, 31, 23, 0, 0, 1, UTC),
+    "2026-07-01T00:30:00Z": datetime(2026, 7, 1, 0, 30, tzinfo=UTC),
+    "2026-07-01T00:30:00-05": datetime(2026, 7, 1, 5, 30, tzinfo=UTC),
+    "1515110400123": datetime(2018, 1, 5, 0, 0, 0, 123000, UTC),
+}
+"""What texts are where Europe/Berlin is the declared zone; 02:30 is skipped on 29 March, and is 03:30."""
+_DAYS = "@OutOfOrder('correct') define aggregation A from D select count() as c aggregate by x every day;"
+
+
+@pytest.mark.parametrize(
+    ("on_stream", "on_aggregation", "declared"),
+    [("", "", "Europe/Berlin"), ("@zone('Europe/Berlin') ", "", "Asia/Tokyo"), ("", "@zone('Europe/Berlin') ", None)],
+    ids=["of the configuration", "of the stream", "of the aggregation"],
+)
+def test_a_time_without_an_offset_is_of_the_declared_zone(
+    on_stream: str, on_aggregation: str, declared: str | None, tmp_path: Path
+) -> None:
+    text = (
+        f"{on_stream}define stream S (x timestamp, n long); from S select x, n insert into D; {on_aggregation}{_DAYS}"
+    )
+    program = compile_app(text, declared)
+
+    def read(form: str) -> list[datetime]:
+        options = {"kind": form, "path": str(tmp_path)}
+        batch = pa.table({"path": [str(tmp_path / "a")], "modified": [1_000_000]})
+        (part,) = source(program.streams["S"], options).parts(_ENGINE, batch)
+        return [row["x"] for row in _ENGINE.run(f"FROM {part.view} ORDER BY n").to_pylist()]
+
+    wanted = list(LOCAL.values())
+    (tmp_path / "a").write_text("\n".join(json.dumps({"x": given, "n": n}) for n, given in enumerate(LOCAL)))
+    assert read("json") == wanted
+    (tmp_path / "a").write_text("\n".join(["x,n", *(f"{given},{n}" for n, given in enumerate(LOCAL))]))
+    assert read("csv") == wanted
+    pq.write_table(pa.table({"x": list(LOCAL), "n": range(len(LOCAL))}), tmp_path / "a")
+    assert read("parquet") == wanted
+    host = LocalHost(program)
+    host.send("S", [(given, n) for n, given in enumerate(LOCAL)])
+    days = host.query(
+        "from A within '1900-01-01 00:00:00', '2100-01-01 00:00:00' per 'days' select AGG_TIMESTAMP, c"
+    ).to_pylist()
+    cut = ZoneInfo("Europe/Berlin")
+    assert {row["AGG_TIMESTAMP"]: row["c"] for row in days} == Counter(
+        int(at.astimezone(cut).replace(hour=0, minute=0, second=0, microsecond=0).timestamp() * 1000) for at in wanted
+    )
 
 
 _PARQUET_TIMES = [

@@ -110,11 +110,11 @@ class Documents:
         for number, (name, kind) in enumerate(self.stream.attributes.items()):
             found = [self._text(path, kind.exact) for path in json_paths(self._named(name))]
             value = found[0] if len(found) == 1 else f"COALESCE({', '.join(found)})"
-            read, has = cast(value, kind), f"{value} IS NOT NULL"
+            read, has = cast(value, kind, self.stream.zone), f"{value} IS NOT NULL"
             if self.scanned:
                 read, has = f"CASE WHEN __quick THEN {value_of(number)} ELSE {read} END", f"NOT __quick AND {has}"
             elif self._plain:
-                read = f"CASE WHEN __quick THEN {_plainly(value_of(number), kind)} ELSE {read} END"
+                read = f"CASE WHEN __quick THEN {_plainly(value_of(number), kind, self.stream.zone)} ELSE {read} END"
                 # A text is there or not; what the quick way reads as a number is one.
                 has = f"CASE WHEN __quick THEN {f'{value_of(number)} IS NOT NULL' if kind not in _WIDEST else 'false'} ELSE {has} END"
             readers[name] = (read, has)
@@ -184,8 +184,8 @@ class Documents:
         return f"__text_{self._together.index((path, exact))}"
 
 
-def _plainly(value: str, kind: Type) -> str:
+def _plainly(value: str, kind: Type, zone: str) -> str:
     """A value of the quick reading as its type: of a double that is whole and near enough, or of a text."""
     if kind.exact or kind.timed or kind is Type.FLOAT:
-        return cast(value, kind)
+        return cast(value, kind, zone)
     return value if kind in (Type.STRING, Type.DOUBLE) else f"TRY_CAST({value} AS {to_sql(kind.sql)})"

@@ -45,7 +45,9 @@ class Columns:
 
     def readers(self, stream: StreamDef, renamed: Mapping[str, str]) -> Readers:
         """How each attribute is read; one that is not there is null."""
-        return {name: self._reader(renamed.get(name, name), kind) for name, kind in stream.attributes.items()}
+        return {
+            name: self._reader(renamed.get(name, name), kind, stream.zone) for name, kind in stream.attributes.items()
+        }
 
     def exact(self, stream: StreamDef, renamed: Mapping[str, str]) -> bool:
         """Whether every attribute has a column of its own type."""
@@ -60,7 +62,7 @@ class Columns:
     def raw(self, stream: StreamDef, renamed: Mapping[str, str]) -> str:
         """A record as JSON; times are as its attributes have them, so that it is read again as it was."""
         times = [
-            f"{quoted(found)} := {self._reader(found, kind)[0]}"
+            f"{quoted(found)} := {self._reader(found, kind, stream.zone)[0]}"
             for name, kind in stream.attributes.items()
             if (found := renamed.get(name, name)) in self.types and self._is_instant(found, kind)
         ]
@@ -74,7 +76,7 @@ class Columns:
         stored = self._type(name) or ""
         return kind is Type.LONG and (stored.startswith("TIMESTAMP") or stored == "DATE")
 
-    def _reader(self, name: str, kind: Type) -> tuple[str, str]:
+    def _reader(self, name: str, kind: Type, zone: str) -> tuple[str, str]:
         stored = self._type(name)
         if stored is None:
             return f"CAST(NULL AS {kind.duckdb})", "false"
@@ -84,7 +86,7 @@ class Columns:
             return column, has
         if kind is Type.TIMESTAMP and (stored.startswith("TIMESTAMP") or stored == "DATE"):
             return f"TRY_CAST({_microseconds(column) if stored.endswith('_NS') else column} AS TIMESTAMPTZ)", has
-        return _instant(column, stored) if self._is_instant(name, kind) else cast(column, kind), has
+        return _instant(column, stored) if self._is_instant(name, kind) else cast(column, kind, zone), has
 
 
 def _sql(*path: str) -> str:
