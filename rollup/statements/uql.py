@@ -6,7 +6,7 @@ Every stream has a field `rowtime`, the time of its events; windows of the wall 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 
 import numpy as np
 import pyarrow as pa
@@ -103,12 +103,11 @@ class UqlBlock:
         return {self._target.name: self._target}
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
-        """One batch; events of other shards only close windows."""
-        mine = [
-            event
-            for event in events
-            if event.stream == self._stream.name or (event.stream == ELSEWHERE and event.values)
-        ]
+        """One batch; events of other shards only close windows, and so does time that passes without any."""
+        if state is None:
+            events = [*dropwhile(_is_time, events)]
+        wall = self._chain.wall_clock
+        mine = [e for e in events if e.stream == self._stream.name or (e.stream == ELSEWHERE and (e.values or wall))]
         if not mine:
             return state, Taken()
         start = mine[0].at if state is None else int(state.scalars["start"])
@@ -128,11 +127,18 @@ class UqlBlock:
     ) -> tuple[tuple[State, ...], list[Event]]:
         """The states after some events, and what they give, each row behind the event that closed its window.
 
-        Which event that was the step does not say; a batch that gives rows is halved until one event is left.
+        Which event that was the step does not say; a batch that gives rows, or in which time passes, is halved until one
+        event is left.
         """
-        own = np.array([event.stream != ELSEWHERE for event in events])
-        after, output = self._chain.step(states, self._batch(events), arrivals, None if own.all() else own)
-        if not output.num_rows:
+        passing = any(map(_is_time, events))
+        if not passing:
+            own = np.array([event.stream != ELSEWHERE for event in events])
+            after, output = self._chain.step(states, self._batch(events), arrivals, None if own.all() else own)
+        elif len(events) == 1:
+            after, output = self._chain.advance(states, arrivals[0])
+        else:
+            after, output = states, pa.table({})
+        if not output.num_rows and (not passing or len(events) == 1):
             return after, []
         if len(events) == 1:
             outputs = self._plans[-1].outputs
@@ -152,6 +158,11 @@ class UqlBlock:
             texts = [value.isoformat(timespec="milliseconds") + "Z" for value in found.column(name).to_pylist()]
             columns[text_of(name)] = pa.chunked_array([pa.array(texts, pa.string())])
         return pa.table(columns)
+
+
+def _is_time(event: Event) -> bool:
+    """Whether it says only what time it is."""
+    return event.stream == ELSEWHERE and not event.values
 
 
 def _beyond(states: Sequence[State]) -> int:

@@ -30,6 +30,7 @@ QUIET = {
 WINDOWS = {
     "an output rate": "@lang('epl') { insert into Quiet select k as k from Beats output every 5 sec; }",
     "SQL": "@lang('sql', into='Quiet') { SELECT STREAM k FROM Beats GROUP BY TUMBLE(rowtime, INTERVAL '5' SECOND), k }",
+    "UQL": "define stream Quiet (k string); @lang('uql') { from Beats group by k window slice 5 seconds aggregate count() as n append k to Quiet }",
     "StreamCruncher": "define stream Quiet (k string); @lang('streamcruncher', into='Quiet') { select k from Beats (partition store last 5 seconds) as w where w.$row_status is dead; }",
 }
 
