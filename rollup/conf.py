@@ -305,7 +305,16 @@ def _absolute(value: Any, kind: Any, base: Path) -> Any:
     """An option with the path in it made absolute."""
     if kind in (folder, place):
         return str(at(value, base))
-    return _SQLITE.sub(lambda found: f"{found[1]}{base / found[2]}", value) if kind is url else value
+    return beside(value, base) if kind is url else value
+
+
+def beside(url: str, base: Path) -> str:
+    """The URL of a database, of one that is a file with the path in it made absolute.
+
+    >>> beside("sqlite:///t.db", Path("/conf")), beside("postgresql://h/d", Path("/conf"))
+    ('sqlite:////conf/t.db', 'postgresql://h/d')
+    """
+    return _SQLITE.sub(lambda found: f"{found[1]}{base / found[2]}", url)
 
 
 def _with_file(text: str, path: Path) -> str:

@@ -29,7 +29,12 @@ def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | 
                 f"the @store of {aggregation.name} {said}",
                 hint="type='rdbms' with jdbc.url; without @store the tables go where [store] says",
             )
-        return aggregation.store
+        from rollup.conf import beside
+
+        return {
+            name: beside(value, conf.path.parent) if name in ("url", "jdbc.url") else value
+            for name, value in aggregation.store.items()
+        }
     return conf.store if conf.store["kind"] == "sql" else None
 
 

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 import rollup
 from rollup.cli.main import cli
-from rollup.conf import load
 from rollup.core.columns import ColumnEngine
 from rollup.stores.registry import open_store
 from tests.job.jobs import Job
@@ -93,16 +92,19 @@ def test_a_sum_of_whole_numbers_in_json_is_a_number(stored: Path) -> None:
 @pytest.mark.parametrize(
     "url", ["sqlite:///in/tables.db", "jdbc:sqlite:in/tables.db", "sqlite+pysqlite:///in/tables.db"]
 )
+@pytest.mark.parametrize("where", ["[store]", "@store"])
 def test_a_database_that_is_a_file_is_beside_the_configuration_wherever_a_command_runs(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, where: str, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "in").mkdir()
-    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=app(), streams=("S",), store=f'kind = "sql"\nurl = "{url}"')
+    declared = f"@store(type='rdbms', jdbc.url='{url}')\ndefine aggregation"
+    text, store = (app(), f'kind = "sql"\nurl = "{url}"')
+    if where == "@store":
+        text, store = text.replace("define aggregation", declared), 'kind = "delta"\npath = "tables"'
+    job = Job(tmp_path, {"kind": "json", "path": "in"}, app=text, streams=("S",), store=store)
     monkeypatch.chdir("/")
-    store = open_store(job.conf, job.conf.program().aggregations["A"], ColumnEngine())
-    store.load()
+    open_store(job.conf, job.conf.program().aggregations["A"], ColumnEngine()).load()
     assert (tmp_path / "in" / "tables.db").exists()
-    assert load(job.path).store["url"].endswith(f"{tmp_path}/in/tables.db")
 
 
 def test_the_times_of_both_sides_of_a_join_are_shown_alike(stored: Path) -> None:
