@@ -114,7 +114,7 @@ def _remade(
     if not rebuild:
         raise StoreError(
             f"commit {number} of {aggregation.name} is whole, its tables are not: {'; '.join(broken.values())}",
-            hint="bring them back, or --rebuild makes each anew from the next finer one",
+            hint="bring them back, or --rebuild makes each anew from the next finer one; the finest keeps what it has, and a replay brings the rest",
         )
     lines = remake(store, Book.of(conf, aggregation.name).page(), broken)
     Book.of(conf, aggregation.name).note("recover", remade=lines, damaged=dict(broken))

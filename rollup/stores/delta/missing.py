@@ -26,7 +26,10 @@ from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.standing import standing
 
-HINT = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+HINT = (
+    "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+    "; the finest keeps what it has, and a replay brings the rest"
+)
 
 
 def is_table(path: Path) -> bool:

@@ -191,6 +191,7 @@ def lost(code: str, text: str) -> bool:
 def gone(table: str) -> StoreError:
     """The error for a table that commits have been written to and that is not there any more."""
     hint = "bring it back, or `rollup recover CONF --rebuild` makes it anew from the next finer table"
+    hint += "; the finest keeps what it has, and a replay brings the rest"
     return StoreError(f"the table {table} is gone", hint=hint)
 
 
