@@ -62,6 +62,7 @@ from rollup.core.options import (
     Known,
     Provider,
     any_text,
+    beside,
     elsewhere,
     flag,
     folder,
@@ -297,24 +298,11 @@ def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> 
     return {name: _absolute(value, known.get(name), base) for name, value in given.items()}
 
 
-_SQLITE = re.compile(r"((?:jdbc:sqlite:|sqlite(?:\+\w+)?:///))(?!:memory:|file:)(.+)")
-"""The URL of a database that is a file, and the file's path."""
-
-
 def _absolute(value: Any, kind: Any, base: Path) -> Any:
     """An option with the path in it made absolute."""
     if kind in (folder, place):
         return str(at(value, base))
     return beside(value, base) if kind is url else value
-
-
-def beside(url: str, base: Path) -> str:
-    """The URL of a database, of one that is a file with the path in it made absolute.
-
-    >>> beside("sqlite:///t.db", Path("/conf")), beside("postgresql://h/d", Path("/conf"))
-    ('sqlite:////conf/t.db', 'postgresql://h/d')
-    """
-    return _SQLITE.sub(lambda found: f"{found[1]}{base / found[2]}", url)
 
 
 def _with_file(text: str, path: Path) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 from rollup.core.entries import loaded
@@ -116,6 +118,19 @@ def settings(value: Any) -> str | None:
 def url(value: Any) -> str | None:
     """The URL of a database; a file of SQLite has its path in it."""
     return text(value)
+
+
+_SQLITE = re.compile(r"((?:jdbc:sqlite:|sqlite(?:\+\w+)?:///))(?!:memory:|file:)(.+)")
+"""The URL of a database that is a file, and the file's path."""
+
+
+def beside(url: str, base: Path) -> str:
+    """The URL of a database, of one that is a file with the path in it made absolute.
+
+    >>> beside("sqlite:///t.db", Path("/conf")), beside("postgresql://h/d", Path("/conf"))
+    ('sqlite:////conf/t.db', 'postgresql://h/d')
+    """
+    return _SQLITE.sub(lambda found: f"{found[1]}{base / found[2]}", url)
 
 
 def texts(value: Any) -> str | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
+from rollup.core.options import beside
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.base import Store
 from rollup.stores.kinds import KINDS
@@ -29,8 +30,6 @@ def database(conf: Conf, aggregation: Aggregation) -> str | Mapping[str, str] | 
                 f"the @store of {aggregation.name} {said}",
                 hint="type='rdbms' with jdbc.url; without @store the tables go where [store] says",
             )
-        from rollup.conf import beside
-
         return {
             name: beside(value, conf.path.parent) if name in ("url", "jdbc.url") else value
             for name, value in aggregation.store.items()
