@@ -21,6 +21,7 @@ from rollup.cli.main import cli
 from rollup.conf import load
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
+from rollup.sources import looking
 from rollup.sources.looking import look
 from tests.job.test_avro import framed, record_of
 
@@ -237,7 +238,9 @@ def test_tables_do_not_stand_among_the_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.kafka
-def test_a_topic_is_looked_at_and_read(spark: SparkSession, kafka: KafkaBroker, tmp_path: Path) -> None:
+def test_a_topic_is_looked_at_and_read(
+    spark: SparkSession, kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     topic = kafka.new_topic()
     kafka.produce(topic, [json.dumps({"ts": 1_770_000_000_000 + n, "k": "ab"[n % 2], "v": n}) for n in range(20)])
     data = f"kafka://{kafka.bootstrap}/{topic}"
@@ -248,6 +251,7 @@ def test_a_topic_is_looked_at_and_read(spark: SparkSession, kafka: KafkaBroker, 
     ask = "from DataAgg within '2026' per 'years' select k, sum_v order by k"
     assert rollup.query(tmp_path / "data.toml", ask).to_pylist() == [{"k": "a", "sum_v": 90}, {"k": "b", "sum_v": 100}]
     assert "no topic" in str(invoked("describe", f"kafka://{kafka.bootstrap}/nothing-here").exception)
+    monkeypatch.setattr(looking, "_PATIENCE", 0.5)
     assert "cannot be read" in str(invoked("describe", "kafka://127.0.0.1:9/x").exception)
 
 

@@ -52,6 +52,12 @@ def ran(job: Job) -> Reporter:
             "v is not a double",
             "decimal comma: `v string` in the app and `convert(str:replace(v, ',', '.'), 'double')`",
         ),
+        (
+            '{"k": "a", "v": "1.234,5", "ts": 1700000000000}\n',
+            "json",
+            "v is not a double",
+            "decimal comma: `v string` in the app and `convert(str:replace(str:replace(v, '.', ''), ',', '.'), 'double')`",
+        ),
         ('{"k": "a", "v": 1, "ts": 1700000000000000}\n', "json", "years 1 to 9999", "probably in microseconds"),
         ('{"k": "a", "v": 1, "ts": 1700000000000000000}\n', "json", "years 1 to 9999", "probably in nanoseconds"),
         ("k,v,ts\na,1,1700000000000\n", "json", "not a record", '`kind = "csv"`'),

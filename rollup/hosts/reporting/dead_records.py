@@ -31,7 +31,7 @@ _LOOKED = 200
 _TABLE = "`rollup dead CONF` lists them"
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}[T ]?")
 _THOUSANDS = re.compile(r"[\"';\t|]-?\d{1,3}(?:,\d{3})+\.\d+[\"';\t|]|[\"';\t|]-?\d{1,3}(?:,\d{3}){2,}[\"';\t|]")
-_COMMA = re.compile(r"[\"';\t|]-?\d+,\d+[\"';\t|]")
+_COMMA = re.compile(r"[\"';\t|]-?(?:(?P<points>\d{1,3}(?:\.\d{3})+)|\d+),\d+[\"';\t|]")
 
 
 class TooManyDead(RollupError):
@@ -232,21 +232,23 @@ def _thousands(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     found = re.match(r"(\w+) is not a (?:double|float|long|int)$", reason)
     if found is None or not _THOUSANDS.search(f"|{raw}|"):
         return None
-    return f"numbers are probably written with a comma between thousands: {_replaced(found.group(1), '')}"
+    return f"numbers are probably written with a comma between thousands: {_replaced(found.group(1), {',': ''})}"
 
 
 def _comma(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     found = re.match(r"(\w+) is not a (?:double|float|long|int)$", reason)
-    if found is None or not _COMMA.search(f"|{raw}|"):
+    written = _COMMA.search(f"|{raw}|")
+    if found is None or written is None:
         return None
-    return f"numbers are probably written with a decimal comma: {_replaced(found.group(1), '.')}"
+    points = {".": ""} if written["points"] else {}  # without any, a point may be a decimal one
+    return f"numbers are probably written with a decimal comma: {_replaced(found.group(1), {**points, ',': '.'})}"
 
 
-def _replaced(name: str, by: str) -> str:
-    return (
-        f"`{name} string` in the app and `convert(str:replace({name}, ',', '{by}'), 'double')` in a query before the aggregation "
-        "read them"
-    )
+def _replaced(name: str, by: Mapping[str, str]) -> str:
+    text = name
+    for one, other in by.items():
+        text = f"str:replace({text}, '{one}', '{other}')"
+    return f"`{name} string` in the app and `convert({text}, 'double')` in a query before the aggregation read them"
 
 
 def reasons(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, int, Mapping[str, Any]]]:
