@@ -46,8 +46,8 @@ test: setup lint ## set everything up, then lint, types and all tests
 unit: setup ## the quick tests, for while you work: no JVM, server or browser, a few variants of each
 	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --durations 10 --durations-min 3
 
-coverage: setup ## branch coverage of the package by `make unit`, with the lines and branches that it misses
-	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
+coverage: setup ## branch coverage of the package by all tests but the slow ones, with what they miss; half an hour
+	$(PY) -m pytest -q -m "not slow" --hypothesis-profile=unit -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered
 
 lint: setup ## ruff, pyright, and the directions of imports
 	$(PY) -m ruff check .
