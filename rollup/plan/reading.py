@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rollup.core.calendar import GMT, names_zone, offset_ms, parse_timestamp
+from rollup.core.calendar import GMT, names_zone, parse_timestamp
 from rollup.core.json_line import Written, json_line
 from rollup.engine.operators import single
 
@@ -103,10 +103,15 @@ def _instant_of(text: str, zone: str) -> str:
     instant = f"TRY_CAST({text} AS TIMESTAMPTZ)"
     if zone == GMT:
         return instant
-    wall, offset = f"EPOCH_US(TRY_CAST({text} AS TIMESTAMP))", offset_ms(zone)
-    ms = f"({wall} - ({wall} % 1000 + 1000) % 1000) // 1000"
-    there = f"ZONE_INSTANT({ms}, '{zone}')" if offset is None else f"({ms} - {offset})"
-    local = f"MAKE_TIMESTAMPTZ(1000 * {there} + ({wall} % 1000 + 1000) % 1000)"
+    from sqlglot import exp  # types that are plain do without
+
+    from rollup.core import buckets
+    from rollup.core.dialects import to_sql
+
+    wall = f"EPOCH_US(TRY_CAST({text} AS TIMESTAMP))"
+    rest = f"({wall} % 1000 + 1000) % 1000"
+    there = to_sql(buckets.instant(exp.Var(this=f"(({wall} - {rest}) // 1000)"), exp.Literal.string(zone)))
+    local = f"MAKE_TIMESTAMPTZ(1000 * ({there}) + {rest})"
     return f"CASE WHEN REGEXP_MATCHES({text}, '{_OFFSET}') THEN {instant} ELSE {local} END"
 
 

@@ -130,24 +130,27 @@ class UqlBlock:
         Which event that was the step does not say; a batch that gives rows, or in which time passes, is halved until one
         event is left.
         """
-        passing = any(map(_is_time, events))
-        if not passing:
-            own = np.array([event.stream != ELSEWHERE for event in events])
-            after, output = self._chain.step(states, self._batch(events), arrivals, None if own.all() else own)
-        elif len(events) == 1:
-            after, output = self._chain.advance(states, arrivals[0])
-        else:
-            after, output = states, pa.table({})
-        if not output.num_rows and (not passing or len(events) == 1):
-            return after, []
-        if len(events) == 1:
-            outputs = self._plans[-1].outputs
-            rows = _attributes(output, [each.place for each in outputs], [each.kind for each in outputs])
-            return after, events_of(self._target, rows, [events[0]] * rows.num_rows, 0)
+        if len(events) == 1 or not any(map(_is_time, events)):
+            after, output = self._given(states, events, arrivals)
+            if not output.num_rows:
+                return after, []
+            if len(events) == 1:
+                outputs = self._plans[-1].outputs
+                rows = _attributes(output, [each.place for each in outputs], [each.kind for each in outputs])
+                return after, events_of(self._target, rows, [events[0]] * rows.num_rows, 0)
         half = len(events) // 2
         between, first = self._stepped(states, events[:half], arrivals[:half])
         after, second = self._stepped(between, events[half:], arrivals[half:])
         return after, first + second
+
+    def _given(
+        self, states: tuple[State, ...], events: Sequence[Event], arrivals: Sequence[int]
+    ) -> tuple[tuple[State, ...], pa.Table]:
+        """The states after events, or after time that passes, and the rows that the chain gives."""
+        if _is_time(events[0]):
+            return self._chain.advance(states, arrivals[0])
+        own = np.array([event.stream != ELSEWHERE for event in events])
+        return self._chain.step(states, self._batch(events), arrivals, None if own.all() else own)
 
     def _batch(self, events: Sequence[Event]) -> pa.Table:
         """As the reader of rows gives them: times in microseconds, with their texts where a query prints them."""

@@ -160,6 +160,21 @@ class OfGroups(Grouped):
     def emit_shown(self, group: Group, sign: int) -> None:
         """Make the row of a group that is there."""
 
+    def touch(self, group: Group) -> None:
+        """A group is about to change."""
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        g = self.entered(row)
+        self.touch(g)
+        self.accumulate(g, row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        g = self.left(row)
+        self.touch(g)
+        self.retract(g, row)
+
     def present(self, row: Row) -> None:
         """A row is there, of those that are asked for."""
         g = self.known(row)
@@ -189,16 +204,6 @@ class RowPerGroup(OfGroups):
             self.touched.append(group)
             if self.leaving:
                 self.emit(group, -1)
-
-    def insert(self, row: Row) -> None:
-        g = self.entered(row)
-        self.touch(g)
-        self.accumulate(g, row)
-
-    def remove(self, row: Row) -> None:
-        g = self.left(row)
-        self.touch(g)
-        self.retract(g, row)
 
     def flush(self) -> None:
         self.change += 1

@@ -243,18 +243,6 @@ class LastOfGroups(OfGroups):
                 note.before = self.make(group, -1)
             note.touched = True
 
-    def insert(self, row: Row) -> None:
-        """A row has come."""
-        g = self.entered(row)
-        self.touch(g)
-        self.accumulate(g, row)
-
-    def remove(self, row: Row) -> None:
-        """A row has left."""
-        g = self.left(row)
-        self.touch(g)
-        self.retract(g, row)
-
     def flush(self) -> None:
         """The change is over."""
         self.change += 1
