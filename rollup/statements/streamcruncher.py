@@ -107,6 +107,14 @@ class CruncherBlock(OnRows[Running]):
         (state,) = running.cruncher.snapshot()
         return State(state.tables, {"clock": running.now, "query": dict(state.scalars)})
 
+    def forgiven(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken, Sequence[str]]:
+        """See `rollup.statements.component.Forgiving`; the instant that is open is none of it."""
+        running = self._running(state, events[0].at)
+        with running.cruncher.forgiving() as said:
+            taken = self.fed(running, events)
+        self._held = after, _ = self.snapshot(running), running
+        return after, taken, said
+
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
         """A batch, with how many of its sums 64 bits did not hold."""
         known, running.beyond = running.cruncher.beyond, 0

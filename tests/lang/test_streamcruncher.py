@@ -58,7 +58,7 @@ def test_a_select_that_needs_no_database_answers_as_the_database_does(select: st
     query = read_query(f"select {select} test (partition store last 9) as s where {condition};")
     projection = direct(query.select, {"p0": ROWS})
     assert projection is not None
-    relation = Relation(query.select.sql("duckdb"), {"p0": ROWS}, duckdb.connect(":memory:"))
+    relation = Relation(query.select, {"p0": ROWS}, duckdb.connect(":memory:"))
     assert projection.names == tuple(relation.schema.names)
     pick = random.Random(5)
     for _ in range(10):

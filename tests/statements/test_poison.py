@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -116,8 +117,8 @@ def test_an_event_that_would_fail_later_is_set_aside_when_it_comes_and_none_in_i
         without = [event for event in events if event[1] is not bad]
         assert values and values == given(LATER[name], without)[0]
         assert [place for place, _ in refused] == [5, 13, 14]
-    else:  # the fifth waits for one that it meets, which cannot be taken then
-        assert values and [place for place, _ in refused] == [13]
+    else:  # none is bad alone, and what two make together is null
+        assert None in values and not refused
     assert all("Overflow" in reason or "no number" in reason for _, reason in refused)
 
 
@@ -149,6 +150,43 @@ def test_what_only_several_events_make_is_null_and_said_and_takes_nobody_with_it
     assert [value for each in found for value in each.streams["Out"]["v"].to_pylist()] == wanted
     assert not any(each.refused for each in found)
     assert sum(sum(each.beyond.values()) for each in found) == said
+
+
+def in_32_bits(value: int) -> int | None:
+    return value if -(2**31) <= value < 2**31 else None
+
+
+def in_64_bits(value: int) -> int | None:
+    return value if -(2**63) <= value < 2**63 else None
+
+
+WINDOWS: dict[str, tuple[str, Callable[[list[int], list[int]], int | None]]] = {
+    "a cast of a sum of the partition": (
+        "select cast(t as int) as v from S (partition by symbol store last 3 with sum(q) as t) as w where w.$row_status is new",
+        lambda q, _: in_32_bits(sum(q)),
+    ),
+    "a cast of a sum of the select": ("select cast(sum(q) as int) as v from S (partition store last 3) as w", lambda q, _: in_32_bits(sum(q))),
+    "a product of two sums": ("select max(q) * max(l) as v from S (partition store last 3) as w", lambda q, m: in_64_bits(max(q) * max(m))),
+    "a sum of it": ("select max(q) * max(l) + 1 as v from S (partition store last 3) as w", lambda q, m: None if in_64_bits(max(q) * max(m)) is None else max(q) * max(m) + 1),
+}  # fmt: skip
+"""Queries of StreamCruncher over a window of three events, and what one gives for the numbers that are in it."""
+
+
+@pytest.mark.parametrize(("name", "size"), [*((name, 1000) for name in WINDOWS), ("a product of two sums", 1)])
+def test_a_window_of_streamcruncher_that_has_no_answer_gives_a_null_and_goes_on(name: str, size: int) -> None:
+    query, answer = WINDOWS[name]
+    q, m = [2**31 - 1, 2**31 - 1, 2, 1, 2, 3, 4, 5], [1, 3, 2**61, 2**61, 5, 1, 2, 3]
+    events = [Event((n, 0), NOON + n, "S", ("1", *each, 1.0)) for n, each in enumerate(zip(q, m, strict=True))]
+    running = Running(
+        compile_app(f"{STREAM}define stream Out (v long);\n@lang('streamcruncher', into='Out') {{ {query}; }}"), {}
+    )
+    running.start(engine := ColumnEngine(threads=1))
+    found = [running.advance(engine, events[at : at + size], {}) for at in range(0, len(events), size)]
+    wanted = [answer(q[max(0, n - 2) : n + 1], m[max(0, n - 2) : n + 1]) for n in range(len(q) - 1)]  # the last is open
+    assert None in wanted and wanted[-1] is not None
+    assert [value for each in found for value in each.streams["Out"]["v"].to_pylist()] == wanted
+    assert not any(each.refused for each in found)
+    assert sum(sum(each.beyond.values()) for each in found) == wanted.count(None)
 
 
 def test_where_it_is_asked_for_it_is_an_error() -> None:

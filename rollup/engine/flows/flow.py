@@ -22,6 +22,7 @@ from rollup.core.dialects import dialect
 from rollup.core.errors import said_by_duckdb
 from rollup.engine.flows.beyond import Narrowing
 from rollup.engine.state import State
+from rollup.engine.trying import LIFTING, tried
 
 AT = "__at"
 """The position in the input at which a row left its node, or a mark was made."""
@@ -140,8 +141,7 @@ class Relational:
     @contextmanager
     def forgiving(self) -> Generator[Forgiven]:
         """In it what has no answer is null."""
-        # Lifted out of two TRYs, what they share is tried by none of them.
-        self.connection.execute("SET disabled_optimizers = 'common_subexpressions'")
+        self.connection.execute(f"SET disabled_optimizers = '{LIFTING}'")
         self._forgiven = Forgiven()
         try:
             yield self._forgiven
@@ -206,27 +206,12 @@ class Relational:
                 self.connection.unregister(name)
 
 
-_COMPUTING = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.Neg, exp.Sqrt, exp.Ln, exp.Pow, exp.Exp)
 _FAILED = "__failed"
 
 
 def _forgiven(query: exp.Expr) -> exp.Expr:
-    """A query whose parts are null where they have no answer; what is computed of aggregates only where it is a cast.
-
-    Of a query that only computes with rows, `_FAILED` says which rows have such a part.
-    """
-    found, flags = query.copy(), list[exp.Expr]()
-    for node in reversed(list(found.walk())):
-        if isinstance(node, exp.Cast):
-            tried: exp.Expr = exp.TryCast(**node.args)
-        elif isinstance(node, _COMPUTING) and not node.find(exp.AggFunc, exp.Window, exp.Query):
-            tried = exp.Anonymous(this="TRY", expressions=[node.copy()])
-        else:
-            continue
-        node.replace(tried)
-        parts = [part for name in ("this", "expression") if (part := node.args.get(name)) is not None]
-        given = [exp.Is(this=part.copy(), expression=exp.Null()).not_() for part in parts]
-        flags.append(exp.and_(exp.Is(this=tried.copy(), expression=exp.Null()), *given))
+    """A query with nulls for what has no answer; of one that only computes with rows, `_FAILED` says which rows have one."""
+    found, flags = tried(query)
     if isinstance(found, exp.Select) and not found.find(exp.AggFunc, exp.Window, exp.Subquery):
         failed = exp.alias_(exp.or_(*flags), _FAILED, quoted=True)
         return found.select(failed, copy=False) if AT in found.named_selects else found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -60,6 +61,7 @@ class Cruncher:
         self._answers: dict[str, frozenset[Any]] = {}
         self._queries = Queries(self._runner, columns)
         self._open = False
+        self._relations = list[Relation]()
         self.answers: list[pa.Schema] = []
         """The columns of each query's answer, in the order of registration."""
         close_at_exit(self)
@@ -114,9 +116,10 @@ class Cruncher:
         query = read_query(text)
         lowered = lower(query, Known(self._streams, self._customs, self._answer), policy or Policy())
         try:
-            relation = Relation(query.select.sql("duckdb"), lowered.tables, self._tables)
+            relation = Relation(query.select, lowered.tables, self._tables)
         except PlanError as problem:
             raise _located(problem, text, lowered.tables) from None
+        self._relations.append(relation)
         projection = direct(query.select, lowered.tables)
         select = relation.rows if projection is None else Projected(projection).rows
         exact = {stream: Fraction(str(weight)) for stream, weight in (weights or {}).items()}
@@ -216,6 +219,18 @@ class Cruncher:
         """Go on from a snapshot of the same queries, whatever has come since or went wrong."""
         self._queries.restore(states)
         self._open = self._queries.open
+
+    @contextmanager
+    def forgiving(self) -> Generator[list[str]]:
+        """In it what a select cannot compute is null; what was wrong, once for each cycle."""
+        said = list[str]()
+        for each in self._relations:
+            each.forgiven = said
+        try:
+            yield said
+        finally:
+            for each in self._relations:
+                each.forgiven = None
 
     def prove(self, states: Sequence[State]) -> None:
         """Raise QueryError for an event since the last call with which a select could not compute later on; `states` is the

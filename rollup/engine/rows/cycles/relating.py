@@ -8,12 +8,14 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from sqlglot import exp
 
 from rollup.core.errors import PlanError, QueryError, said_by_duckdb
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
+from rollup.engine.trying import LIFTING, tried
 from rollup.engine.types import RowType
 
 STATUS, AGE = "__row_status", "__age"
@@ -52,13 +54,17 @@ class Projected:
 
 
 class Relation:
-    """The query's SQL, prepared over empty tables so that what cannot run is refused at once."""
+    """The query, prepared over empty tables so that what cannot run is refused at once."""
 
-    def __init__(self, sql: str, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
-        self._sql, self._types, self._connection = sql, types, connection
+    forgiven: list[str] | None = None
+    """Where it is a list, what cannot be computed is null, and what DuckDB says of it is in the list."""
+
+    def __init__(self, query: exp.Expr, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
+        self._query, self._sql = query, (sql := query.sql("duckdb"))
+        self._types, self._connection = types, connection
         try:
             for rows in (_unknown, lambda kind: []):  # texts that are no numbers tell themselves only beside a row
-                self._run({name: Seen(rows(kind), [], []) for name, kind in types.items()})
+                self._run(sql, {name: Seen(rows(kind), [], []) for name, kind in types.items()})
             self.schema: pa.Schema = connection.sql(sql).limit(0).to_arrow_table().schema
             """The answer's columns."""
         except duckdb.Error as problem:
@@ -72,15 +78,28 @@ class Relation:
         if not any(each.new or each.old or each.dead for each in seen.values()):
             return []
         try:
-            return self._run(seen)
+            return self._run(self._sql, seen)
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
-            said = said_by_duckdb(problem)
-            raise QueryError(f"the select cannot compute: {said}", hint="try_cast(x as double), nullif(x, 0)") from None
+            said = f"the select cannot compute: {said_by_duckdb(problem)}"
+            if self.forgiven is None:
+                raise QueryError(said, hint="try_cast(x as double), nullif(x, 0)") from None
+            self.forgiven.append(said)
+            return self._tried(seen)
 
-    def _run(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
+    def _tried(self, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
+        """The answer with nulls."""
+        self._connection.execute(f"SET disabled_optimizers = '{LIFTING}'")
+        try:
+            return self._run(tried(self._query)[0].sql("duckdb"), seen)
+        except duckdb.Error as problem:
+            raise QueryError(f"the select cannot compute: {said_by_duckdb(problem)}") from None
+        finally:
+            self._connection.execute("RESET disabled_optimizers")
+
+    def _run(self, sql: str, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
         for name, shown in seen.items():
             self._connection.register(name, _table(self._types[name], shown))
-        return self._connection.execute(self._sql).fetchall()
+        return self._connection.execute(sql).fetchall()
 
 
 def _table(kind: RowType, seen: Seen) -> pa.Table:
