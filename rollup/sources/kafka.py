@@ -34,7 +34,7 @@ from rollup.sources.content.records import NO_VALUE, check_paths, nothing, text,
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.kinds import FORMAT
 from rollup.sources.topics.beside import KEY, OPTION, TOPIC_COLUMN, Beside
-from rollup.sources.topics.ranges import END, RANGES, TOPICS, Range, Topics, begun_at, dealt, planned
+from rollup.sources.topics.ranges import END, RANGES, Range, Topics, begun_at, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, values_of
 from rollup.sources.topics.values import Unread, Values, texts
 from rollup.sources.topics.ways import READ, TASKS, way
@@ -68,7 +68,7 @@ _PATIENCE = 3.0
 class Kafka:
     """A topic. Its options:
 
-    * `servers`, `topic` or `topics`, `partitions` (256, not less than a topic has), `starting_offsets` (earliest, see
+    * `servers`, `topic`, `topics` or `topic_pattern`, `partitions` (256, not less than a topic has), `starting_offsets` (earliest, see
       `begun_at`)
     * `max_events_per_batch`, `columns` (rename), `optional` (attributes that may be missing)
     * `message`, see `rollup.sources.topics.beside`
@@ -117,7 +117,7 @@ class Kafka:
             )
         if self.topics.several and self.way.settings is None:
             raise ConfigError(
-                f"[sources.{self.stream.name}] {TOPICS} are read by tasks, and {self.way.reason}",
+                f"[sources.{self.stream.name}] several topics are read by tasks, and {self.way.reason}",
                 hint="a source for each topic, whose streams queries put together",
             )
         assert self.values is not None and self.beside is not None and self._start
@@ -164,8 +164,12 @@ class Kafka:
         structlog.get_logger("rollup").info(
             "a topic is read", stream=self.stream.name, topic=self.topics.said, how=self.way.described
         )
+        if self.topics.pattern is not None and self.way.settings is not None:
+            from rollup.sources.topics.identity import say_none
+
+            say_none(self.topics.pattern, self.way.settings)
         reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.topics.said).options(**self._start)
+        reader = reader.options(**self.topics.subscribed, **self._start)
         if "max_events_per_batch" in self.options:
             reader = reader.option("maxOffsetsPerTrigger", int(self.options["max_events_per_batch"]))
         for name, value in self.options.get("options", {}).items():
@@ -180,7 +184,7 @@ class Kafka:
             ranges = [Range(p, at, ends[p]) for p, at in sorted(starts.items()) if at < ends[p]]
             return spark.createDataFrame(dealt(ranges, spark.sparkContext.defaultParallelism))  # type: ignore[arg-type]
         reader = spark.read.format("kafka").option("kafka.bootstrap.servers", self.options["servers"])
-        reader = reader.option("subscribe", self.topics.said)
+        reader = reader.options(**self.topics.subscribed)
         for name, value in self.options.get("options", {}).items():
             if not name.lower().startswith(("starting", "ending", "maxoffsets", "minoffsets", "maxtrigger")):
                 reader = reader.option(name, value)
@@ -196,12 +200,15 @@ class Kafka:
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
-        from rollup.sources.topics.identity import refuse_others  # its client is loaded where a batch is planned
+        from rollup.sources.topics import identity  # its client is loaded where a batch is planned
 
         if self.way.settings is None:
             return frame
-        refuse_others(checkpoint, self.topics.names, self.way.settings)
-        ranges = planned(checkpoint, batch, self.topics)
+        topics = self.topics
+        if topics.pattern is not None:
+            topics = identity.matched(topics, checkpoint, batch, self.way.settings)
+        identity.refuse_others(checkpoint, topics.names, self.way.settings)
+        ranges = planned(checkpoint, batch, topics)
         return dealt(ranges, frame.sparkSession.sparkContext.defaultParallelism)
 
     def damaged(self, place: str, problem: BaseException) -> str:

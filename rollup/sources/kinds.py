@@ -55,6 +55,7 @@ KINDS: dict[str, Provider] = {
             "servers": text,
             "topic": text,
             "topics": names,
+            "topic_pattern": text,
             "partitions": whole(1, 2**22),
             "starting_offsets": text,
             "max_events_per_batch": whole(1),

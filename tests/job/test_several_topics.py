@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import TopicCollection, Uuid
+from structlog.testing import capture_logs
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, StoreError
 from rollup.hosts.spark.watching.failures import cause
 from rollup.program import compile_app
 from rollup.sources.kafka import Kafka
-from rollup.sources.topics import identity
+from rollup.sources.topics import identity, notes
 from rollup.sources.topics.ranges import Range, Topics, planned
 from tests.job.jobs import Job
 from tests.job.test_topics import made_anew
@@ -45,6 +47,11 @@ def source(**options: Any) -> Kafka:
         ({"topics": ["a", "b", "a"]}, "names a topic twice"),
         ({"topics": ["a", "b"], "partitions": 7}, "has `topics` and `partitions`"),
         ({"topics": ["a", "b"], "read": "spark"}, "topics are read by tasks"),
+        ({"topic_pattern": "a.*", "read": "spark"}, "topics are read by tasks"),
+        ({"topic_pattern": "a.*", "topics": ["b"]}, "has `topics` and `topic_pattern`"),
+        ({"topic_pattern": "a(", "topics": ["b"]}, "has `topics` and `topic_pattern`"),
+        ({"topic_pattern": "a.*", "partitions": 7}, "has `topic_pattern` and `partitions`"),
+        ({"topic_pattern": "a("}, r"topic_pattern is 'a\(', which is no regular expression"),
     ],
 )
 def test_what_names_no_topics_is_refused_before_anything_begins(options: Mapping[str, Any], said: str) -> None:
@@ -114,6 +121,29 @@ def test_topics_keep_their_order_and_more_stand_behind_them(tmp_path: Path, monk
         identity.refuse_others(tmp_path, ["a", "b", "c"], {})
 
 
+def test_topics_of_a_pattern_keep_the_places_at_which_they_were_met(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(identity, "topic_id", lambda *_: None)
+    options: Mapping[str, Any] = {"topic_pattern": "[a-z]"}
+    topics = Topics.of("S", options, 256)
+    log(tmp_path, "sources/0/0", {})
+    log(tmp_path, "offsets/0", {"m": {"0": 9}})
+    log(tmp_path, "offsets/1", {"c": {"1": 2}, "b": {"0": 1}, "m": {"0": 9}})
+    log(tmp_path, "offsets/2", {"a": {"0": 4}, "c": {"1": 3}, "m": {"0": 9}})
+    found = list[tuple[tuple[str, ...], list[Range]]]()
+    for batch in (0, 1, 2, 2, 1):
+        known = identity.matched(topics, tmp_path, batch, {})
+        found.append((known.names, planned(tmp_path, batch, known)))
+    first, second, third, again, before = found
+    assert first == (("m",), [Range(0, 0, 9)])
+    assert second == (("m", "b", "c"), [Range(1024, 0, 1), Range(2049, 0, 2)])
+    assert third == again == (("m", "b", "c", "a"), [Range(2049, 2, 3), Range(3072, 0, 4)])
+    assert before[1] == second[1]
+    assert notes.with_topics(options, tmp_path) == {"topics": ("m", "b", "c", "a")}
+    assert notes.with_topics({"topic": "m"}, tmp_path) == {"topic": "m"}
+
+
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_a_job_reads_each_message_of_its_topics_once(
@@ -149,6 +179,46 @@ def test_a_job_reads_each_message_of_its_topics_once(
         both.run(spark)
     said = cause(stopped.value)
     assert isinstance(said, RollupError) and f"topic {two} was made anew" in str(said)
+
+
+@pytest.mark.spark
+@pytest.mark.kafka
+def test_a_job_reads_the_topics_of_a_pattern_whenever_they_are_made(
+    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """None at first; of three one is deleted, and one was named alone between."""
+    monkeypatch.setattr(identity, "EVERY", 0.0)
+    stem = kafka.new_topic(1)
+    names = [f"{stem}-{end}" for end in ("z", "b", "a")]
+    app = f"{STREAM[:-2]}, ts long);\ndefine aggregation A from S select origin, sum(v) as total, count() as events group by origin aggregate by ts every sec ... day;"
+    options = {"kind": "kafka", "servers": kafka.bootstrap, "message": {"origin": "topic"}, "optional": ["part"]}
+    pattern = {"topic_pattern": re.escape(stem) + "-.*"}
+
+    def run(**topics: Any) -> dict[str, tuple[int, int]]:
+        job = Job(tmp_path, {**options, **topics}, app=app, streams=("S",))
+        job.run(spark)
+        question = "from A within '2023-**-** **:**:**' per 'days' select origin, total, events"
+        return {each["origin"]: (each["total"], each["events"]) for each in rollup_rows(job, question)}
+
+    def send(topic: str, partition: int, numbers: range) -> None:
+        kafka.produce(topic, [json.dumps({"k": "x", "v": n, "ts": NOW}) for n in numbers], partition=partition)
+
+    with capture_logs() as said:
+        assert run(**pattern) == {}
+    assert [each["nearest"][0] for each in said if each["event"] == "no topic has such a name yet"] == [stem]
+    kafka.create_topic(names[0], 2)
+    send(names[0], 1, range(10))
+    assert run(**pattern) == run(topic=names[0]) == {names[0]: (45, 10)}
+    for name in names[1:]:
+        kafka.create_topic(name, 1)
+        send(name, 0, range(3))
+    assert run(**pattern) == {names[0]: (45, 10), names[1]: (3, 3), names[2]: (3, 3)}
+    kafka.delete_topic(names[2])
+    send(names[0], 0, range(2))
+    with capture_logs() as said:
+        assert run(**pattern) == {names[0]: (46, 12), names[1]: (3, 3), names[2]: (3, 3)}
+    gone = [each for each in said if each["event"] == "a topic is no longer there"]
+    assert [(each["topic"], each["read_to"]) for each in gone] == [(names[2], {"0": 3})]
 
 
 def rollup_rows(job: Job, question: str) -> list[dict[str, Any]]:

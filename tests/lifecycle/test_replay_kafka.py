@@ -89,11 +89,13 @@ def runbook(rollup: Cli, folder: Path, word: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("by_pattern", [False, True])
 def test_a_replay_reads_each_topic_of_several(
-    tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
+    by_pattern: bool, tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, rollup: Cli
 ) -> None:
     one, two = topic_of(kafka), topic_of(kafka)
-    options = {"kind": "kafka", "servers": kafka.bootstrap, "topics": [one, two], "max_events_per_batch": 300}
+    topics = {"topic_pattern": f"{one}|{two}"} if by_pattern else {"topics": [one, two]}
+    options = {"kind": "kafka", "servers": kafka.bootstrap, **topics, "max_events_per_batch": 300}
     job = Job(tmp_path, options, app=APP.format(annotations="@OutOfOrder('correct') ", extra=""))
     send(kafka, one, range(0, EVENTS, 2))
     send(kafka, two, range(1, EVENTS, 2), partitions=1, seed=2)

@@ -45,6 +45,7 @@ from rollup.plan.lateness import ahead_of
 from rollup.program import Program
 from rollup.sources.file_log import planned_at
 from rollup.sources.registry import source
+from rollup.sources.topics.notes import with_topics
 from rollup.stores.base import Store
 from rollup.stores.dead_letters import DeadLetters
 from rollup.stores.faults import point
@@ -130,10 +131,10 @@ class Batches:
         fed = self._fed(stream, waiting)
         newest, planned = self._newest(stream, query, number), planned_at(self._conf.checkpoint / stream, number)
         now = int(time.time() * 1000) if planned is None else planned
+        given = self._planned(stream, frame, number)
         spec = replace(self.spec(stream), latest=self._latest(now, newest), now=now)
         told = self._told_rows(stream, query, number)
         whole = tuple(p.aggregation.name for p in fed if not ahead(p.source.get(stream), query))
-        given = self._planned(stream, frame, number)
         return Batch(stream, number, query, fed, given, spec, replace(spec, only=whole, rows=told), newest)
 
     def _latest(self, now: int, newest: int) -> int | None:
@@ -329,7 +330,7 @@ class Batches:
         return TaskSpec(
             self._program.rollups,
             stream,
-            dict(self._conf.sources[stream]),
+            dict(with_topics(self._conf.sources[stream], self._conf.checkpoint / stream)),
             self._exchange(),
             self._asking,
             split=split,

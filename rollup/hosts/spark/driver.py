@@ -51,6 +51,7 @@ from rollup.hosts.trailing import trailing
 from rollup.plan.aggregation import Clock
 from rollup.sources.base import Remote
 from rollup.sources.registry import source
+from rollup.sources.topics.ranges import TOPIC, TOPICS
 from rollup.stores.base import Store
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
@@ -228,8 +229,8 @@ class SparkHost:
         if type(cause(problem)) is RollupError and (away := self._servers.lost(stream)) is not None:
             return away
         options = self.conf.sources[stream]
-        topics = ", ".join(options.get("topics", [])) or options.get("topic")
-        return of_query(problem, self.conf.checkpoint / stream, topics)
+        topics = options.get(TOPICS, [options.get(TOPIC)])
+        return of_query(problem, self.conf.checkpoint / stream, ", ".join(filter(None, topics)) or None)
 
     @cached_property
     def _servers(self) -> Servers:

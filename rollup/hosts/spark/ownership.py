@@ -96,7 +96,8 @@ def _identity(conf: Conf, program: Program) -> Owner:
 
 
 def _place(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Where a stream comes from; of several topics the first, since more may follow it."""
+    """Where a stream comes from; of several topics the first, since more may follow it, and none of a pattern: topics are
+    also noted beside the log of the stream's query."""
     named = {**options, TOPIC: options.get(TOPIC, options.get(TOPICS, [None])[0])}
     return {key: named.get(key) for key in ("kind", "path", TOPIC)}
 
@@ -122,7 +123,7 @@ def _compare(conf: Conf, was: Owner, now: Owner) -> None:
             raise ConfigError(
                 f"the checkpoint {conf.checkpoint} belongs to another app: it has a stream {stream}", hint=hint
             )
-        if place["kind"] != here["kind"] or place["topic"] != here["topic"]:
+        if place["kind"] != here["kind"] or len({place["topic"], here["topic"]} - {None}) > 1:
             raise ConfigError(
                 f"the checkpoint {conf.checkpoint} belongs to another app: its stream {stream} comes from {_said(place)}",
                 hint=hint,

@@ -34,6 +34,7 @@ from rollup.plan.types import Type
 from rollup.program import Program
 from rollup.sources.delta import WITHIN
 from rollup.sources.kafka import BY_OFFSET
+from rollup.sources.topics.notes import with_topics
 from rollup.stores.dead_letters import DeadLetters
 
 _SLACK = "1 day"
@@ -107,7 +108,9 @@ class RawSource:
         self.folder = folder
         self.slack = slack
         self.streams = [name for name in program.inputs if aggregation.stream in reached(program, name)]
-        self._options = {name: _instead(conf.sources[name], folder) for name in self.streams}
+        self._options = {
+            name: _instead(with_topics(conf.sources[name], conf.checkpoint / name), folder) for name in self.streams
+        }
         self._readers = {name: self._reader(name) for name in self.streams}
 
     @property

@@ -5,6 +5,7 @@ A partition goes to one task whole: its order of arrival is a function of all it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,7 @@ class Range(NamedTuple):
     end: int
 
 
-TOPIC, TOPICS, PARTITIONS = "topic", "topics", "partitions"
+TOPIC, TOPICS, PATTERN, PARTITIONS = "topic", "topics", "topic_pattern", "partitions"
 """The options that say which topics a source reads, and how many partitions one may have."""
 _ROOM = 1024
 """Partitions of each of several topics: it stands in what is stored, so it never changes."""
@@ -39,6 +40,8 @@ _ROOM = 1024
 class Topics:
     """The topics of a source in their order. Their partitions are numbered through: each topic has `room` for its own.
 
+    Those of a `pattern` are known once they are met, see `rollup.sources.topics.identity.matched`.
+
     >>> both = Topics(("a", "b"), 256)
     >>> both.number("b", 3), both.place(259)
     (259, ('b', 3))
@@ -46,33 +49,49 @@ class Topics:
 
     names: tuple[str, ...]
     room: int
+    pattern: str | None = None
 
     @classmethod
     def of(cls, stream: str, options: Mapping[str, Any], room: int) -> Topics:
         """Those of a source. Raises ConfigError."""
         names: Sequence[str] = options.get(TOPICS, [options[TOPIC]] if TOPIC in options else [])
-        where = f"[sources.{stream}]"
-        if TOPIC in options and TOPICS in options:
-            raise ConfigError(f"{where} has `{TOPIC}` and `{TOPICS}`", hint="one of them names what is read")
-        if not names:
-            raise ConfigError(f"{where} lacks `{TOPIC}`", hint=f'`{TOPIC} = "a"`, or `{TOPICS} = ["a", "b"]`')
+        where, pattern = f"[sources.{stream}]", options.get(PATTERN)
+        said = [name for name in (TOPIC, TOPICS, PATTERN) if name in options]
+        if len(said) > 1:
+            raise ConfigError(f"{where} has `{said[0]}` and `{said[1]}`", hint="one of them names what is read")
+        if not names and not pattern:
+            raise ConfigError(
+                f"{where} lacks `{TOPIC}`",
+                hint=f'`{TOPIC} = "a"`, `{TOPICS} = ["a", "b"]`, or `{PATTERN} = "orders-.*"`',
+            )
         if len(set(names)) < len(names):
             raise ConfigError(f"{where} {TOPICS} names a topic twice: {', '.join(names)}", hint="name each once")
-        if len(names) > 1 and PARTITIONS in options:
+        several = pattern is not None or len(names) > 1
+        if several and PARTITIONS in options:
             raise ConfigError(
-                f"{where} has `{TOPICS}` and `{PARTITIONS}`", hint=f"of several topics each may have {_ROOM} partitions"
+                f"{where} has `{said[0]}` and `{PARTITIONS}`",
+                hint=f"of several topics each may have {_ROOM} partitions",
             )
-        return cls(tuple(names), _ROOM if len(names) > 1 else int(options.get(PARTITIONS, room)))
+        if pattern is not None:
+            _check_pattern(where, pattern)
+        return cls(tuple(names), _ROOM if several else int(options.get(PARTITIONS, room)), pattern)
 
     @property
     def several(self) -> bool:
         """Whether numbers of partitions are others than those of their topic."""
-        return len(self.names) > 1
+        return self.pattern is not None or len(self.names) > 1
 
     @property
     def said(self) -> str:
-        """Their names, for people and for Spark."""
-        return ",".join(self.names)
+        """Their names or pattern, for people and for Spark."""
+        return self.pattern or ",".join(self.names)
+
+    @property
+    def subscribed(self) -> dict[str, str]:
+        """Spark's options for them. A topic of a pattern may go: `planned` says what is lost, which ends Spark's query."""
+        if self.pattern is None:
+            return {"subscribe": self.said}
+        return {"subscribePattern": self.pattern, "failOnDataLoss": "false"}
 
     def number(self, topic: str, partition: int) -> int:
         """The number of a partition. Raises StoreError where its topic has more than there is room for."""
@@ -113,20 +132,37 @@ def begun_at(start: str) -> dict[str, str]:
     return {"startingTimestamp": str(instant), "startingOffsetsByTimestampStrategy": "latest"}
 
 
+def _check_pattern(where: str, pattern: str) -> None:
+    """Raise ConfigError where a pattern of names of topics is none."""
+    try:
+        re.compile(pattern)
+    except re.error as problem:
+        raise ConfigError(
+            f"{where} {PATTERN} is {pattern!r}, which is no regular expression: {problem}",
+            hint=f'it matches whole names, e.g. `{PATTERN} = "orders-.*"`',
+        ) from None
+
+
+def logs_of(checkpoint: Path, batch: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The offsets of each topic that a batch begins with, and those that it ends with, as Spark's log has them. Raises
+    StoreError when it does not say."""
+    log, begun = checkpoint / "offsets", checkpoint / "sources" / "0" / "0"
+    before = logged(log / str(batch - 1) if batch else begun, checkpoint, batch)
+    return before, logged(log / str(batch), checkpoint, batch)
+
+
 def planned(checkpoint: Path, batch: int, topics: Topics) -> list[Range]:
     """What a batch has of some topics. Raises StoreError when the log of its query does not say.
 
     A partition that the batch before does not name is new, and begins at 0; where its first messages are gone already,
-    reading them says so. So does a topic that the source names since then.
+    reading them says so. So does a topic that the source names since then. One of a pattern that is no longer there has
+    nothing more.
     """
-    log, begun = checkpoint / "offsets", checkpoint / "sources" / "0" / "0"
-    said = [
-        logged(log / str(batch - 1) if batch else begun, checkpoint, batch),
-        logged(log / str(batch), checkpoint, batch),
-    ]
-    every = list[Range]()
+    said, every = logs_of(checkpoint, batch), list[Range]()
     for topic in topics.names:
-        before = said[0] if topic == topics.names[0] else {topic: {}, **said[0]}
+        if topics.pattern is not None and topic not in said[1]:
+            continue
+        before = said[0] if topics.pattern is None and topic == topics.names[0] else {topic: {}, **said[0]}
         try:
             starts, ends = ({int(p): int(offset) for p, offset in each[topic].items()} for each in (before, said[1]))
         except (ValueError, KeyError, TypeError, AttributeError):
