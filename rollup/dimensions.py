@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
+from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type, parse_type
-from rollup.sources.content.records import quoted
 
 if TYPE_CHECKING:
     from rollup.conf import Conf

@@ -10,6 +10,15 @@ create or replace aggregate {schema}.rollup_union(anycompatiblearray) (
     sfunc = array_cat, stype = anycompatiblearray, finalfunc = {schema}.rollup_sorted_set, parallel = safe
 );
 
+-- The least and the greatest of truths, which PostgreSQL knows by other names: false is below true.
+create or replace aggregate {schema}.min(boolean) (
+    sfunc = booland_statefunc, stype = boolean, combinefunc = booland_statefunc, parallel = safe
+);
+
+create or replace aggregate {schema}.max(boolean) (
+    sfunc = boolor_statefunc, stype = boolean, combinefunc = boolor_statefunc, parallel = safe
+);
+
 -- The zone as PostgreSQL takes it: an interval text for an offset (+05:30, -0330, +01, Z), otherwise a name.
 create or replace function {schema}.rollup_offset(zone text) returns interval
     immutable parallel safe language plpgsql

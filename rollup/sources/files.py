@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.core.identifiers import quoted
 from rollup.core.objects import ObjectPath, at, is_object
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
@@ -33,7 +34,7 @@ from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import check_names, great, json_looked, looked, objects
-from rollup.sources.content.records import Readers, check_paths, literal, nothing, quoted, text, view
+from rollup.sources.content.records import Readers, check_paths, literal, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.file_log import Listed, in_order, planned
 from rollup.sources.new_files import Folder, NewFiles, matcher

@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import SourceError
+from rollup.core.identifiers import quoted
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
 from rollup.sources.base import DEAD, Part
-from rollup.sources.content.records import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.sources.base import DEAD, Part
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.lines import lines
 from rollup.sources.content.presence import great, json_looked, objects
-from rollup.sources.content.records import quoted, view
+from rollup.sources.content.records import view
 from rollup.sources.file_log import in_order
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from rollup.aggregation.cascade import Cascade
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted, same
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle.book import Book
@@ -103,11 +104,10 @@ def _unheld(
 
 def _short(engine: ColumnEngine, names: list[str], going: pa.Table, held: pa.Table) -> int:
     """Of how many buckets the coarser rows have fewer events."""
-    keys = ", ".join(f'"{name}"' for name in names)
-    same = " AND ".join(f'g."{name}" IS NOT DISTINCT FROM h."{name}"' for name in names)
+    keys = ", ".join(map(quoted, names))
     sql = (
         f'SELECT COUNT(*) FROM going AS g LEFT JOIN (SELECT {keys}, SUM("{EVENTS}") AS n FROM held GROUP BY ALL) AS h '
-        f"ON {same} "
+        f"ON {same(names, 'g', 'h')} "
         f'WHERE COALESCE(h.n, 0) < g."{EVENTS}"'
     )
     return int(engine.run(sql, going=going, held=held).column(0)[0].as_py())

@@ -12,6 +12,7 @@ import pyarrow as pa
 from rollup.aggregation.cascade import Cascade, narrowed
 from rollup.core.calendar import Duration, to_local
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted, same
 from rollup.core.json_line import json_line
 from rollup.plan.aggregates import EXACT
 from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
@@ -78,11 +79,11 @@ class Comparison:
         left, right = (self._merged(level, parts) for parts in (stored, expected))
         if left.num_rows == 0 and right.num_rows == 0:
             return
-        same = " AND ".join(f'__s."{name}" IS NOT DISTINCT FROM __e."{name}"' for name in self.aggregation.identity)
+        both = same(self.aggregation.identity, "__s", "__e")
         wrong = " OR ".join(self._unlike(name) for name in self._compared) or "false"
         # A row is never without its count of events, so a null there is a row that the other side does not have.
         missing = '__s."AGG_EVENTS" IS NULL OR __e."AGG_EVENTS" IS NULL'
-        sql = f"SELECT __s, __e FROM stored AS __s FULL JOIN expected AS __e ON {same} WHERE {missing} OR {wrong} LIMIT {_MOST}"
+        sql = f"SELECT __s, __e FROM stored AS __s FULL JOIN expected AS __e ON {both} WHERE {missing} OR {wrong} LIMIT {_MOST}"
         for row in self.engine.run(sql, stored=left, expected=right).to_pylist():
             yield from self._described(level, row["__s"], row["__e"])
 
@@ -105,7 +106,7 @@ class Comparison:
         ]
 
     def _unlike(self, name: str) -> str:
-        s, e = f'__s."{name}"', f'__e."{name}"'
+        s, e = quoted(name, "__s"), quoted(name, "__e")
         kind = self.aggregation.kinds[name]
         if pa.types.is_floating(kind.table):
             near = f"ABS({s} - {e}) <= {_RELATIVE} * GREATEST(ABS({s}), ABS({e}), 1e-6)"

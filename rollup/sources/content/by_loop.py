@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD
 from rollup.sources.content.documents import OK, QUICK, Documents, value_of
 from rollup.sources.content.lines import SCHEMA, blocks, newlines, split
-from rollup.sources.content.records import quoted, show, view
+from rollup.sources.content.records import show, view
 from rollup.sources.content.scanning import Scanned, Scanner, ready, scanner_of
 
 SCANNED = "__scanned"

@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.sources.content.lines import blocks
-from rollup.sources.content.records import literal, quoted, text
+from rollup.sources.content.records import literal, text
 
 _BROKEN = pa.schema([("line", pa.int64()), ("reason", pa.string()), ("raw", pa.string())])
 _REJECTS = ("__scans", "__rejects")

@@ -15,9 +15,10 @@ from sqlglot import exp
 from rollup.core.columns import ColumnEngine
 from rollup.core.dialects import to_sql
 from rollup.core.errors import ConfigError
+from rollup.core.identifiers import quoted
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import KEPT, WHOLE
-from rollup.sources.content.records import json_paths, quoted
+from rollup.sources.content.records import json_paths
 
 LOOKED = pa.schema([("attribute", pa.string()), ("has", pa.bool_()), ("place", pa.string()), ("rounded", pa.string())])
 """An attribute that records should have, whether one of a part has it, and where the first record of the part stands; its

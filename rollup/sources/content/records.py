@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.core.identifiers import quoted
 from rollup.plan.app import StreamDef
 from rollup.sources.base import DEAD
 
@@ -18,11 +19,6 @@ NO_VALUE = "no value (a tombstone)"
 """The reason of a message that only says that its key is gone: it is no event, and nothing is wrong with it."""
 Readers = Mapping[str, tuple[str, str]]
 """For each attribute, SQL that reads it (null when it cannot) and SQL that says whether the record has it."""
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import duckdb
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
 from rollup.plan.types import Type
-from rollup.sources.content.records import Readers, quoted
+from rollup.sources.content.records import Readers
 
 ROW = "r"
 

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
-from rollup.sources.content.records import quoted, text
+from rollup.sources.content.records import text
 from rollup.sources.topics.values import shown, texts
 
 if TYPE_CHECKING:

@@ -11,13 +11,14 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.stores.base import Rewrite
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.missing import fetched, require_whole
 from rollup.stores.delta.schema import as_before
-from rollup.stores.delta.session import parquet, quoted
+from rollup.stores.delta.session import parquet
 from rollup.stores.delta.write import add_files, removal, write_files, written_again
 
 _LEAST, _MOST = -(2**63), 2**63 - 1

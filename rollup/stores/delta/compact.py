@@ -23,9 +23,10 @@ from deltalake.transaction import AddAction, RemoveAction
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
+from rollup.core.identifiers import quoted
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.stores.delta.missing import damaged
-from rollup.stores.delta.session import parquet, quoted
+from rollup.stores.delta.session import parquet
 from rollup.stores.delta.write import FILE_ROWS, PERIOD, PERIODS, SORTED, SORTED_GROUP_ROWS, add_files, write_sorted
 from rollup.stores.faults import point
 

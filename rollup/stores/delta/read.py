@@ -21,6 +21,7 @@ from rollup.checkpoint.records import Record, RecordFolder, home, identity
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
+from rollup.core.identifiers import quoted
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
@@ -29,7 +30,7 @@ from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.missing import check_listed, damaged, fetched, files_at, reading, require_whole, uncommitted
 from rollup.stores.delta.schema import as_before, check_columns, conformed, lacking, ledger_table
-from rollup.stores.delta.session import Sessions, parquet, quoted
+from rollup.stores.delta.session import Sessions, parquet
 from rollup.stores.delta.standing import standing
 
 __all__ = ["DeltaReader", "DeltaSnapshot", "FileIndex"]

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError
+from rollup.core.identifiers import quoted
 from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import before_added
-from rollup.stores.delta.session import quoted
 from rollup.stores.delta.write import PERIOD, PERIODS
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.stores.delta.missing import fetched
 
 _numbers = itertools.count()  # of all sessions, since those of one thread share their connection
@@ -89,11 +90,6 @@ class Session:
     def _once(self, sql: str, values: Mapping[str, object], tables: Mapping[str, pa.Table]) -> pa.Table:
         parameters: Any = dict(values) or None
         return self.engine.run(sql, parameters, **tables)
-
-
-def quoted(name: str) -> str:
-    """A name in double quotes."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def literal(value: object) -> str:

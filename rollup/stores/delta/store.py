@@ -27,6 +27,7 @@ from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
+from rollup.core.identifiers import quoted
 from rollup.core.lengths import milliseconds
 from rollup.core.objects import ObjectPath, at, holds_table, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
@@ -372,7 +373,7 @@ class DeltaStore:
         files = FileIndex.of(self._tables[level.table_suffix]).between(start, None)
         if not files:
             return self.aggregation.table_schema.empty_table().select(columns)
-        names = ", ".join(f'"{name}"' for name in columns)
+        names = ", ".join(map(quoted, columns))
         where = "" if start is None else f' WHERE "{TIMESTAMP}" > {start}'
         require_whole(files)
         with reading(lambda: files):

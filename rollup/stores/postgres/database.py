@@ -64,6 +64,11 @@ def name(text: str) -> str:
     return quoted(text, "postgresql")
 
 
+def beside_values(text: str) -> str:
+    """A name in a statement with values, where the driver reads `%` as the place of one."""
+    return name(text).replace("%", "%%")
+
+
 def pg_type(arrow: pa.DataType) -> str:
     """The type of a column of a relation that is handed over."""
     return type_name(column_type(arrow, ""), "postgresql").replace(' COLLATE "C"', "")
@@ -226,6 +231,8 @@ class PostgresSession:
 
     def run(self, sql: str, values: Sequence[Any] | None = None) -> Any:
         """Send a statement; the cursor with its result."""
+        if values is not None:
+            self._ahead = self._ahead.replace("%", "%%")
         self._cursor.execute(self._message(sql), values)
         return self._cursor
 
@@ -238,7 +245,7 @@ class PostgresSession:
 
     def claim(self, record: Record) -> bool:
         """Of two jobs with one number, the second waits here for the first and then gets False."""
-        table = name(self.tables.commit)
+        table = beside_values(self.tables.commit)
         self.run(
             f"insert into {table} (number, token, clocks, source, resume) select %s::bigint, %s, %s, %s, %s::bigint"
             f" where (select coalesce(max(number), 0) from {table}) = %s on conflict do nothing",
@@ -253,8 +260,8 @@ class PostgresSession:
         where = "" if number is None else "where number = %s"
         columns = ", ".join(field.name for field in fields(Record))
         self.run(
-            f"select {columns} from {name(self.tables.commit)} {where} order by number desc limit 1",
-            (number,) if where else None,
+            f"select {columns} from {beside_values(self.tables.commit)} {where} order by number desc limit 1",
+            (number,) if where else (),
         )
         found = self._cursor.fetchone()
         return None if found is None else Record(*found)
@@ -278,13 +285,13 @@ class PostgresSession:
         identity = self.tables.aggregation.identity
         given = encode_rows(rows.select(identity))
         lists = ", ".join(f"%s::{pg_type(field.type)}[]" for field in given.schema)
-        parts = (f'{name(f.name)} collate "C"' if pa.types.is_string(f.type) else name(f.name) for f in given.schema)
-        columns, same = ", ".join(map(name, schema.names)), f"row({', '.join(parts)})"
+        named = [(beside_values(f.name), ' collate "C"' if pa.types.is_string(f.type) else "") for f in given.schema]
+        columns, same = ", ".join(map(beside_values, schema.names)), f"row({', '.join(map(''.join, named))})"
         # Rows as values are equal where both have nulls, and can be hashed; `is not distinct from` cannot. They compare
         # text by the collation that both sides name.
         self.run(
-            f"select {columns} from (select *, {same} as rollup_row from {name(table)} where {name(TIMESTAMP)} = any(%s))"
-            f" as there where rollup_row in (select {same} from unnest({lists}) as given ({', '.join(map(name, identity))}))",
+            f"select {columns} from (select *, {same} as rollup_row from {beside_values(table)} where {name(TIMESTAMP)} = any(%s))"
+            f" as there where rollup_row in (select {same} from unnest({lists}) as given ({', '.join(map(beside_values, identity))}))",
             (rows[TIMESTAMP].unique().to_pylist(), *(column.to_pylist() for column in given.columns)),
         )
         return decode_rows(to_arrow(self._cursor.fetchall(), schema))
@@ -331,7 +338,7 @@ class PostgresSession:
     def size(self, table: str) -> tuple[int, int]:
         parts = "(select sum(pg_total_relation_size(relid)) from pg_partition_tree(%s::regclass))"
         size = f"coalesce({parts}, pg_total_relation_size(%s::regclass))::bigint"
-        self.run(f"select count(*), {size} from {name(table)}", (name(table), name(table)))
+        self.run(f"select count(*), {size} from {beside_values(table)}", (name(table), name(table)))
         return self._cursor.fetchone()
 
     def committed(self) -> float:

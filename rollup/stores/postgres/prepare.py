@@ -130,7 +130,7 @@ class Preparation:
         for statement in statements:
             self.cursor.execute(statement)
         commit = f"{quoted(schema, 'postgresql')}.{quoted(self.tables.commit, 'postgresql')}"
-        self.cursor.execute(f"comment on table {commit} is %s", (mark,))
+        self.cursor.execute(f"comment on table {commit.replace('%', '%%')} is %s", (mark,))
 
     def _drop_answers(self, schema: str) -> None:
         place = quoted(schema, "postgresql")

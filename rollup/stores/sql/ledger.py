@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, EVENTS, KIND, TIMESTAMP, ZONE
 from rollup.retrieval.answer import bucket_column
@@ -48,9 +49,9 @@ def _coarser(engine: ColumnEngine, tables: Tables, rows: pa.Table, level: Durati
         KIND,
         *map(bucket_column, levels[levels.index(level) :]),
     ]
-    made = {TIMESTAMP: f'"{bucket_column(level)}"', EVENTS: f'sum("{EVENTS}")', COMMIT: f'max("{COMMIT}")'}
-    made |= {name: f'"{name}"' for name in by}
-    columns = ", ".join(f'{made.get(name, "NULL")} AS "{name}"' for name in rows.schema.names)
-    groups = ", ".join(f'"{name}"' for name in by)
+    made = {TIMESTAMP: quoted(bucket_column(level)), EVENTS: f'sum("{EVENTS}")', COMMIT: f'max("{COMMIT}")'}
+    made |= {name: quoted(name) for name in by}
+    columns = ", ".join(f"{made.get(name, 'NULL')} AS {quoted(name)}" for name in rows.schema.names)
+    groups = ", ".join(map(quoted, by))
     # The new AGG_TIMESTAMP must not be taken for the old one, so groups are named by columns that both have.
     return engine.run(f"SELECT {columns} FROM rows GROUP BY {groups}", rows=rows).cast(rows.schema)

@@ -20,6 +20,7 @@ from rollup.aggregation.state import State
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
+from rollup.core.identifiers import same
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import late_rows, open_rows, open_schema
 from rollup.stores.base import Commit, Loaded, Rewrite
@@ -295,9 +296,8 @@ class SqlStore:
         """Write rows some of which may be further parts of stored ones."""
         a = self.aggregation
         stored = session.like(table, a.table_schema, rows)
-        same = " AND ".join(f's."{name}" IS NOT DISTINCT FROM r."{name}"' for name in a.identity)
         stored = self.engine.run(
-            f"SELECT s.* FROM stored AS s SEMI JOIN rows AS r ON {same}", stored=stored, rows=rows
+            f"SELECT s.* FROM stored AS s SEMI JOIN rows AS r ON {same(a.identity, 's', 'r')}", stored=stored, rows=rows
         ).cast(a.table_schema)
         if not stored.num_rows:
             session.append(table, rows)

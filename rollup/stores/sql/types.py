@@ -20,9 +20,9 @@ from rollup.core.errors import StoreError
 from rollup.plan.aggregation import ZONE
 
 DIALECTS: Mapping[str, Dialect] = {
-    "postgresql": postgresql.dialect(),
+    "postgresql": postgresql.dialect(paramstyle="named"),  # of others a name has its percent signs twice
     "sqlite": sqlite.dialect(),
-    "mysql": mysql.dialect(),
+    "mysql": mysql.dialect(paramstyle="named"),
     "oracle": oracle.dialect(),
 }
 _LIMITS = {"postgresql": (63, "bytes"), "mysql": (64, "characters"), "oracle": (30, "bytes")}

@@ -27,6 +27,7 @@ from rollup.checkpoint.records import RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
+from rollup.core.identifiers import quoted
 from rollup.core.objects import at
 from rollup.core.untyped import pc
 from rollup.hosts.exchange import batches_file
@@ -228,7 +229,7 @@ def _add(aggregation: Aggregation, spec: ShardSpec, level: Duration | None, rows
 def _shard_of(engine: ColumnEngine, aggregation: Aggregation, table: pa.Table, shards: int) -> npt.NDArray[np.uint16]:
     if not aggregation.keys or shards == 1:
         return np.zeros(table.num_rows, np.uint16)
-    names = ", ".join(f'"{key.name}"' for key in aggregation.keys)
+    names = ", ".join(quoted(key.name) for key in aggregation.keys)
     keys = table.select([key.name for key in aggregation.keys])
     return engine.run(f"SELECT CAST(HASH({names}) % {shards} AS USMALLINT) AS shard FROM keys", keys=keys)[
         "shard"
