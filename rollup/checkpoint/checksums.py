@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +71,15 @@ def verified(path: Path) -> bool:
     expected = _NAME.search(path.name)
     if expected is None:
         return False
-    with path.open("rb") as file:
-        if _sum(iter(lambda: file.read(_CHUNK), b"")) != int(expected.group(1), 16):
-            raise ValueError("its checksum is another")
+    if sum_of(path) != int(expected.group(1), 16):
+        raise ValueError("its checksum is another")
     return True
 
 
-def _sum(chunks: Iterable[bytes]) -> int:
+def sum_of(path: Path) -> int:
+    """The checksum of a file. Raises OSError."""
     found = 0
-    for chunk in chunks:
-        found = zlib.crc32(chunk, found)
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            found = zlib.crc32(chunk, found)
     return found

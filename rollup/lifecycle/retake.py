@@ -121,6 +121,7 @@ class Retake:
             shutil.rmtree(self._aside, ignore_errors=True)  # of one that was killed
             if self._home.exists():
                 yield self._done(host, begun=True)
+            self._letters.require_whole()
             rows = self._letters.read()
             for name in sorted(set(rows["stream"].to_pylist())):
                 if stream not in (None, name):

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rollup.conf import Conf
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import owner_of
 from rollup.hosts.statements.outlets import outlets_of
 from rollup.lifecycle.lease.places import held, leases_of
 from rollup.program import Program
-from rollup.sinks.base import Held, Sink
+from rollup.sinks.base import Held, Sink, Summed
 from rollup.statements.committed.commits import Commits, Saved, changed, fingerprint
+from rollup.stores.dead_letters import DeadLetters
 
 
 class Examined(Protocol):
@@ -84,6 +86,20 @@ def states(conf: Conf, program: Program) -> Iterator[Examined]:
         if statements.saved is not None:
             for stream, sink in outlets_of(conf, program).items():
                 yield Outlet(stream, sink, statements.saved)
+
+
+def damaged(conf: Conf, program: Program) -> Iterator[tuple[str, str]]:
+    """Files of sinks and of dead letters that are no longer as they were written, each behind what it is of."""
+    places: dict[str, Summed] = {"DEAD_LETTERS": DeadLetters(conf.tables)}
+    if program.statements is not None:
+        sinks = outlets_of(conf, program).items()
+        places |= {f"the sink of {stream}": sink for stream, sink in sinks if isinstance(sink, Summed)}
+    for name, place in places.items():
+        try:
+            yield from ((name, file) for file in place.damaged())
+        except OSError as problem:
+            what = f"cannot read the files of {name}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
 
 
 def changed_statements(conf: Conf, program: Program, accept: bool) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -109,3 +109,12 @@ class Choosing(Protocol):
     """
 
     aside: Callable[[str, int, Sequence[Unfit]], None] | None
+
+
+@runtime_checkable
+class Summed(Protocol):
+    """A sink with checksums of the files that it has written."""
+
+    def damaged(self) -> Iterator[str]:
+        """Those that are no longer as they were written. Raises OSError where they cannot be read."""
+        ...

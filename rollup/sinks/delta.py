@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
+from rollup.checkpoint.file_sums import FileSums
 from rollup.core.errors import StoreError, said_by_system
 from rollup.core.objects import at, holds_table
 from rollup.engine.flows.keyed import equal_keys, last_of
@@ -61,6 +62,7 @@ class DeltaSink:
                 self._merge(rows, once)
             else:
                 write_deltalake(str(self.path), rows, mode="append", commit_properties=once)
+            FileSums(self.path).add_commits()
         except (DeltaError, OSError) as problem:
             raise self._refused("merge" if self._key else "append", problem) from None
 
@@ -95,6 +97,10 @@ class DeltaSink:
             .when_not_matched_insert_all()
             .execute()
         )
+
+    def damaged(self) -> Iterator[str]:
+        """See `rollup.sinks.base.Summed`."""
+        return FileSums(self.path).damaged()
 
     def forget(self, line: str, rows: int) -> bool:
         """What is there stays there."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollup.checkpoint.checksums import sealed, unsealed
+from rollup.checkpoint.file_sums import FileSums
 from rollup.core.errors import StoreError
 from rollup.core.objects import at, replace_durably
 from rollup.sinks.base import AGAIN, Held
@@ -60,12 +61,18 @@ class FileSink:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._tidy(line)
-            replace_durably(self.folder / f"{line}-{self._name}-{held.rows:012d}.parquet", sink.getvalue().to_pybytes())
+            file = self.folder / f"{line}-{self._name}-{held.rows:012d}.parquet"
+            replace_durably(file, sink.getvalue().to_pybytes())
+            FileSums(self.folder).add([file.name])
             replace_durably(self._note(line), sealed({"rows": held.rows, "digest": held.digest}))
         except OSError as problem:
             raise StoreError(
                 f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN
             ) from None
+
+    def damaged(self) -> Iterator[str]:
+        """See `rollup.sinks.base.Summed`."""
+        return FileSums(self.folder).damaged()
 
     def forget(self, line: str, rows: int) -> bool:
         for file in self.folder.glob(f"{line}-*.parquet"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from rollup.checkpoint.file_sums import FileSums
 from rollup.core.errors import StoreError, refused_by_system, said_by_system
 from rollup.core.objects import holds_table
 from rollup.core.untyped import pc
@@ -23,6 +25,7 @@ nobody has taken, and `at` the time that the event has for them."""
 OWN = (*DEAD.names, "by")
 """What tells a letter from another one."""
 _COMPACT_EVERY = 64
+_CURE = "bring its files back, or move the folder away: a new one is made with the next letter"
 _RETAKEN = "retaken"
 """The transactions of letters that were taken in again."""
 
@@ -33,6 +36,7 @@ class DeadLetters:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "DEAD_LETTERS"
+        self._sums = FileSums(self.path)
         self._before: dict[str, set[tuple[str, ...]]] = {}
 
     def append(self, letters: pa.Table, query: str, batch: int) -> None:
@@ -54,9 +58,10 @@ class DeadLetters:
                 schema_mode="merge",
                 commit_properties=CommitProperties(app_transactions=[Transaction(query, batch)]),
             )
-            if table.version() % _COMPACT_EVERY == 0:
+            if table.version() % _COMPACT_EVERY == 0 and not any(self._sums.damaged()):
                 table.optimize.compact()
                 table.vacuum(retention_hours=1, enforce_retention_duration=False, dry_run=False)
+            self._sums.add_commits()
         except (DeltaError, OSError) as problem:
             raise self._unwritten(problem) from None
 
@@ -69,6 +74,7 @@ class DeadLetters:
             table = self._table()
             if (table.transaction_version(query) or 0) > batch:
                 table.delete(f"query = '{query}' and batch > {batch}", commit_properties=marked)
+                self._sums.add_commits()
         except (DeltaError, OSError) as problem:
             raise self._unwritten(problem) from None
 
@@ -87,8 +93,18 @@ class DeadLetters:
                 schema_mode="overwrite",
                 commit_properties=CommitProperties(app_transactions=[Transaction(_RETAKEN, mark)]),
             )
+            self._sums.add_commits()
         except (DeltaError, OSError) as problem:
             raise self._unwritten(problem) from None
+
+    def damaged(self) -> Iterator[str]:
+        """Files that are no longer as they were written. Raises OSError where they cannot be read."""
+        return self._sums.damaged()
+
+    def require_whole(self) -> None:
+        """Raises StoreError where a file is damaged: nothing is to be made of its letters."""
+        for file in self.damaged():
+            raise StoreError(f"the file {file} is damaged: its checksum is another", hint=_CURE) from None
 
     def read(self) -> pa.Table:
         """All letters, `SCHEMA`."""
@@ -98,10 +114,10 @@ class DeadLetters:
             return whole(DeltaTable(str(self.path)).to_pyarrow_table())
         except (DeltaError, OSError, pa.ArrowInvalid) as problem:
             what = f"cannot read the dead letters in {self.path}"
-            raise refused_by_system(what, problem) or StoreError(
-                f"{what}: {str(problem).splitlines()[0]}",
-                hint="bring its files back, or move the folder away: a new one is made with the next letter",
-            ) from None
+            if refused := refused_by_system(what, problem):
+                raise refused from None
+            self.require_whole()
+            raise StoreError(f"{what}: {str(problem).splitlines()[0]}", hint=_CURE) from None
 
     def _unwritten(self, problem: Exception) -> StoreError:
         return StoreError(f"cannot write dead letters to {self.path}: {said_by_system(problem) or problem}")

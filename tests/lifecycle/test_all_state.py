@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -77,6 +78,41 @@ def test_what_is_damaged_is_named_by_all_commands(job: Job, rollup: Cli, what: s
         assert code == 2, (command, said)
         assert "damaged" in said or "cannot be read" in said, (command, said)
     assert rollup("verify", job.path, "--aggregation", "A0")[0] == 0, "the aggregations are whole"
+
+
+ELSEWHERE: dict[str, tuple[str, str]] = {
+    "rows of a sink's table": ("counts/*.parquet", "the sink of Counts"),
+    "an entry of its log": ("counts/_delta_log/*.json", "the sink of Counts"),
+    "rows of a sink's files": ("falls/*.parquet", "the sink of Falls"),
+    "dead letters": ("tables/DEAD_LETTERS/*.parquet", "DEAD_LETTERS"),
+    "an entry of their log": ("tables/DEAD_LETTERS/_delta_log/*.json", "DEAD_LETTERS"),
+}
+"""Files that no aggregation and no statement goes on from, and what they are of."""
+
+
+@pytest.mark.parametrize("what", ELSEWHERE)
+def test_a_file_of_a_sink_or_of_dead_letters_with_another_bit_is_named_by_verify(
+    job: Job, rollup: Cli, what: str
+) -> None:
+    pattern, name = ELSEWHERE[what]
+    files = sorted(job.folder.glob(pattern))
+    assert files
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3] ^= 16
+        file.write_bytes(content)
+    code, said = rollup("verify", job.path)
+    assert code and all(f"{name}: {file} is damaged" in said for file in files), said
+    code, said = rollup("verify", job.path, "--json")
+    named = [json.loads(line)["damaged"] for line in said.splitlines() if line.startswith('{"table"')]
+    assert code and sorted(named) == [str(file) for file in files]
+
+
+def test_dead_letters_of_a_damaged_file_are_not_taken_in_again(job: Job, rollup: Cli) -> None:
+    (file, *_) = sorted(job.folder.glob("tables/DEAD_LETTERS/*.parquet"))
+    flip(file)
+    code, said = rollup("dead", job.path, "--retake")
+    assert code == 2 and f"the file {file} is damaged" in said, said
 
 
 def test_a_sink_that_was_taken_away_is_said_to_lack_its_rows(job: Job, rollup: Cli) -> None:

@@ -25,6 +25,8 @@ from rollup.cli.lifecycle.shared import (
 from rollup.core.errors import RollupError, StoreError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rollup.lifecycle.replay.raw import RawSource
     from rollup.plan.aggregation import Aggregation
     from rollup.stores.base import Damaged
@@ -51,7 +53,7 @@ def verify(
     ] = False,
     json: JsonOption = False,
 ) -> None:
-    """Check data files by their checksums, every level against the next finer one, statements, sinks and checkpoint.
+    """Check all files by their checksums, every level against the next finer one, statements, sinks and checkpoint.
 
     Exit code 0: all is right; 1: something differs (or did); 2: something is damaged, and a job could not start.
     """
@@ -72,6 +74,7 @@ def verify(
             json,
         )
     if aggregation is None:
+        wrong += _elsewhere(conf, json)
         raise_all([problem for problem in examined(conf) if isinstance(problem, RollupError)])
     raise SystemExit(1 if wrong else 0)
 
@@ -102,6 +105,21 @@ def _verify(
         raise StoreError(
             "the finest level differs from the raw events", hint="`rollup replay` computes the range again from them"
         )
+    return count
+
+
+def _elsewhere(path: Path, json: bool) -> int:
+    """Name the damaged files of sinks and of dead letters; how many there are."""
+    from rollup.conf import load
+    from rollup.core.json_line import json_line
+    from rollup.lifecycle.states import damaged
+
+    conf, count = load(path), 0
+    for count, (name, file) in enumerate(damaged(conf, conf.program()), 1):
+        if json:
+            print(json_line({"table": name, "damaged": file}))
+        else:
+            print(f"{name}: {file} is damaged: bring it back from a copy")
     return count
 
 
