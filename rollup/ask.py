@@ -28,6 +28,7 @@ from rollup.stores.registry import open_store
 
 if TYPE_CHECKING:
     from rollup.ask_sql import SqlAsker
+    from rollup.grants import Grant
     from rollup.program import Program
     from rollup.statements.committed.kept import Kept
 
@@ -40,10 +41,12 @@ class Asker:
     """Answers questions about the aggregations of a configuration, the named windows and tables of its statements, and
     its dimensions; opens stores for reading only when asked."""
 
-    def __init__(self, conf: Conf, program: Program | None = None) -> None:
-        """`program`: the app of the configuration, where it has been compiled already."""
+    def __init__(self, conf: Conf, program: Program | None = None, grant: Grant | None = None) -> None:
+        """`program`: the app of the configuration, where it has been compiled already; `grant`: what may be read of it."""
         self.conf = conf
-        self.program = conf.program() if program is None else program
+        self.grant = grant
+        self._whole = conf.program() if program is None else program
+        self.program = self._whole if grant is None else grant.program(self._whole)
         self.engine = ColumnEngine()
         self._stores: dict[str, Store] = {}
         self._lock = threading.Lock()
@@ -81,9 +84,13 @@ class Asker:
         from rollup.ask_sql import SqlAsker
         from rollup.stores.dead_letters import DeadLetters
 
-        tables, letters = self.tables, DeadLetters(self.conf.tables)
-        streams = self.program.streams
-        return SqlAsker(self.engine, self.program.aggregations, self.snapshot, tables, streams, letters.read, self.zone)
+        tables, letters = self.tables, DeadLetters(self.conf.tables).read
+        program, engine = self.program, self.engine
+        if self.grant is None:
+            return SqlAsker(engine, program.aggregations, self.snapshot, tables, program.streams, letters, self.zone)
+        alone = ColumnEngine()  # it sees the rows of a statement's sources, and no file
+        alone.confine([])
+        return SqlAsker(alone, program.aggregations, self.snapshot, tables, zone=self.zone, by_rows=True)
 
     @cached_property
     def kept(self) -> Kept:
@@ -96,7 +103,8 @@ class Asker:
     def tables(self) -> Tables:
         """What stands beside aggregations in a question."""
         kept = [] if self.program.statements is None else [self.kept]
-        return Tables([*kept, *dimensions(self.conf, self.program)])
+        found = Tables([*kept, *dimensions(self.conf, self._whole)])
+        return found if self.grant is None else found.only(self.grant.reads)
 
     def _of_table(self, text: str, name: str) -> pa.Table:
         """The answer to an on-demand query of a named window or table."""

@@ -60,7 +60,8 @@ class SqlAsker:
     """Answers statements over the aggregations that `snapshot` opens, and over the `tables` beside them.
 
     `streams` are names that hold no rows; `letters` reads the dead letters. Functions of times such as `date_trunc` cut
-    in `zone`, or in UTC where that is an offset. May be used by several threads at once.
+    in `zone`, or in UTC where that is an offset. With `by_rows` the snapshots compute the rows of all sources, so the
+    engine of the statement need not read files. May be used by several threads at once.
     """
 
     def __init__(
@@ -72,8 +73,10 @@ class SqlAsker:
         streams: Collection[str] = (),
         letters: Callable[[], pa.Table] | None = None,
         zone: str = "UTC",
+        by_rows: bool = False,
     ) -> None:
         self._engine = engine
+        self._by_rows = by_rows
         self._zone = "UTC" if zone[:1] in "+-" else zone  # DuckDB knows no bare offsets
         self._letters = letters
         self._aggregations = aggregations
@@ -178,7 +181,7 @@ class SqlAsker:
         if aggregation.name not in moment:
             moment[aggregation.name] = self._snapshot(aggregation.name)
         snapshot = moment[aggregation.name]
-        filed = snapshot.in_files
+        filed = None if self._by_rows else snapshot.in_files
         if filed is not None:
             return exp.Subquery(this=exp.Var(this=filed.inlined(ask, tables)))
         name = f"rollup_within_{len(tables)}"

@@ -38,9 +38,10 @@ def plan(
 
     ready(found, program)
     if found.serve:
+        from rollup.ask import Asker
         from rollup.gateway.servers.options import ServeOptions
 
-        ServeOptions.of(found, passwords=False)
+        ServeOptions.of(found, passwords=False).grants(found, program, Asker(found, program).tables)
     for said in program.notices:
         print(f"rollup: warning: {found.app}, {said}", file=sys.stderr)
     out = console()

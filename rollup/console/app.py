@@ -8,6 +8,7 @@ import io
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
@@ -29,9 +30,11 @@ from rollup.console import explorer, overview
 from rollup.console.guard import Guard
 from rollup.core.calendar import to_local
 from rollup.core.copies import place as copies
-from rollup.core.errors import QueryError, RollupError
+from rollup.core.errors import ConfigError, QueryError, RollupError
 from rollup.core.json_line import json_line
 from rollup.core.objects import ObjectPath
+from rollup.gateway.servers.options import ServeOptions
+from rollup.grants import Grant
 from rollup.hosts.reporting.dead_records import reasons, shown
 from rollup.hosts.reporting.late_events import age
 from rollup.lifecycle.completeness import remarks
@@ -44,6 +47,10 @@ _HERE = Path(__file__).parent
 _log = structlog.get_logger()
 _MOST_ROWS, _MOST_TEXT, _MOST_LETTERS = 10_000, 100_000, 500
 _SHOWN_ROWS = 1_000
+_VISITOR: ContextVar[str | None] = ContextVar("VISITOR", default=None)
+"""The user whose request is being answered."""
+_OF_ALL = ("/a/", "/s", "/dead", "/api/status")
+"""Pages about the whole app, which nobody sees who may read a part of it."""
 
 
 class Console:
@@ -52,7 +59,7 @@ class Console:
     def __init__(self, conf: Conf, guard: Guard, workers: int = 4, seconds: float = 60) -> None:
         self.conf, self.guard, self._seconds = conf, guard, seconds
         self.ended = False
-        self._asker: tuple[Asker, Asker] | None = None
+        self._askers: tuple[Asker, Mapping[str, Grant | None], dict[Grant | None, Asker]] | None = None
         self._limiter = anyio.CapacityLimiter(workers)
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(_HERE / "templates"),
@@ -100,18 +107,28 @@ class Console:
 
     @property
     def asker(self) -> Asker:
-        """What answers, for SiddhiQL and SQL; made anew when a file of the configuration changes.
+        """What answers the user who asks, for SiddhiQL and SQL; made anew when a file of the configuration changes.
 
         Its SQL reads the tables and no other file: who may ask here need not be who may read this machine.
         """
         found = ask.opened(self.conf.path)
-        if self._asker is None or self._asker[0] is not found:
-            own = Asker(found.conf, found.program)
+        if self._askers is None or self._askers[0] is not found:
+            options = None if self.guard.local else ServeOptions.of(found.conf, passwords=False)
+            grants = {} if options is None else options.grants(found.conf, found.program, found.tables)
+            self._askers = found, grants, {}
+        _, grants, askers = self._askers
+        user = _VISITOR.get()
+        if user is not None and user not in grants:
+            raise ConfigError(f"{user} may not log in any more")
+        grant = None if user is None else grants[user]
+        own = askers.get(grant)
+        if own is None:
+            own = Asker(found.conf, found.program, grant)
             tables = found.conf.tables
             places = (copies(),) if isinstance(tables, ObjectPath) else (tables, tables.resolve())
             own.engine.confine(sorted(set(map(str, places))))
-            self._asker = found, own
-        return self._asker[1]
+            askers[grant] = own
+        return own
 
     async def _work(self, work: Callable[[Asker], Found]) -> Found:
         """What a question gives, from a thread. Raises QueryError when it takes too long."""
@@ -133,7 +150,13 @@ class Console:
                     return JSONResponse({"error": "log in first"}, 401)
                 here = request.url.path + (f"?{request.url.query}" if request.url.query else "")
                 return RedirectResponse(f"/login?{urlencode({'to': here})}", 303)
+            _VISITOR.set(self.guard.user(request))
             try:
+                grant = self.asker.grant
+                if grant is not None and request.url.path == "/":
+                    return RedirectResponse("/explore", 303)
+                if grant is not None and request.url.path.startswith(_OF_ALL):
+                    raise QueryError("this page is about the whole app", hint=f"you may read {', '.join(grant.reads)}")
                 return await page(request)
             except RollupError as problem:
                 said = {"error": problem.message, "hint": problem.hint, "line": problem.line, "column": problem.column}
@@ -143,9 +166,11 @@ class Console:
 
     def _page(self, template: str, request: Request, status: int = 200, **values: Any) -> HTMLResponse:
         """A page made of a template."""
+        _VISITOR.set(self.guard.user(request))
         common = {
             "here": request.url.path,
             "names": list(self.asker.program.aggregations) if status != 401 else [],
+            "limited": status == 401 or self.asker.grant is not None,
             "conf": str(self.conf.path),
             "zone": self.asker.zone,
             "user": self.guard.user(request),
@@ -258,7 +283,7 @@ class Console:
         return self._page(
             "ask.html", request, 400 if problem else 200, text=text, answer=answer, said=said, taken=taken, problem=problem,
             known=known, names_known=_script(known), pointer=_pointer(text, problem), most=_SHOWN_ROWS,
-            questions=self.asker.conf.questions,
+            questions=self.asker.conf.questions if self.asker.grant is None else {},
             explained=answer is not None and {"reads", "files_skipped"} <= set(answer.schema.names),
         )  # fmt: skip
 

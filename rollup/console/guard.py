@@ -41,6 +41,11 @@ class Guard:
             )
         self._failed: dict[str, tuple[int, float]] = {}
 
+    @property
+    def local(self) -> bool:
+        """Whether only this machine can ask, so that nobody logs in."""
+        return self._local
+
     def middleware(self) -> list[Middleware]:
         """What stands before all pages."""
         found = [

@@ -29,7 +29,11 @@ def remarks(asker: Asker, text: str, answer: pa.Table) -> list[str]:
         if asked_name(text) not in program.aggregations:
             return []  # a named window or table of statements
         ask = asker.planner.ask(text)
-        there = [] if answer.num_rows else _there(asker, ask.aggregation.name, ask.per, (ask.start, ask.end))
+        there = (
+            []
+            if answer.num_rows or ask.aggregation.visible is not None
+            else _there(asker, ask.aggregation.name, ask.per, (ask.start, ask.end))
+        )
         return [*notes(pages[ask.aggregation.name], ask), *misleading(ask.aggregation, ask.selection), *there]
     return _added(program, text) + [
         f"{name}: {column} was added later and is complete from {readable(since)} on"

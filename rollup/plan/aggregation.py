@@ -117,6 +117,8 @@ class Aggregation:
     zone: str = GMT
     own_zones: bool = False
     """Whether each row is cut in the zone of its own text: where no zone is declared."""
+    visible: exp.Expr | None = None
+    """A condition over group keys, of the rows that whoever asks may see; None where that is all of them."""
 
     @property
     def row_zone(self) -> exp.Expr:
@@ -166,6 +168,11 @@ class Aggregation:
     def left(self) -> exp.Expr | None:
         """Of an aggregation of changes, whether a merged row has a row of the stream left; None where none is taken back."""
         return exp.NEQ(this=column(CAME), expression=column(BACK)) if BACK in self.kinds else None
+
+    @property
+    def seen(self) -> list[exp.Expr]:
+        """The conditions of rows that whoever asks may see."""
+        return [] if self.visible is None else [self.visible.copy()]
 
     @property
     def sketches(self) -> bool:

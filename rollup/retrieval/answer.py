@@ -172,7 +172,7 @@ def level_rows(
     lost = {key.name for key in aggregation.keys} - {key.name for key in groups.keys}
     finals = [exp.alias_(_final(output, lost), output.name, quoted=True) for output in outputs]
     query = exp.select(*groups.columns, *finals, *own, *hidden).from_(rows.subquery("n", copy=False), copy=False)
-    return _with_ledger(part, query, extras, groups) if ledger else query
+    return _with_ledger(aggregation, part, query, extras, groups) if ledger else query
 
 
 def _final(output: Output, lost: set[str]) -> exp.Expr:
@@ -261,7 +261,7 @@ def _side(
         columns.append(exp.alias_(exp.cast(column(name), WIDE), name, quoted=True) if wide else column(name))
     if flag is not None:
         columns.append(exp.alias_(exp.Literal.number(flag), _OPEN, quoted=True))
-    return rows.select(*columns, copy=False).where(part.within(begin), copy=False)
+    return rows.select(*columns, copy=False).where(part.within(begin), *aggregation.seen, copy=False)
 
 
 def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str]:
@@ -282,9 +282,11 @@ def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str
 # The ledger of late events
 
 
-def _with_ledger(part: Part, rows: exp.Select, extras: Sequence[str], groups: Groups) -> exp.Select:
+def _with_ledger(
+    aggregation: Aggregation, part: Part, rows: exp.Select, extras: Sequence[str], groups: Groups
+) -> exp.Select:
     zoned = ZONE in extras
-    late = _late_counts(part, zoned, groups)
+    late = _late_counts(aggregation, part, zoned, groups)
     same = [exp.EQ(this=column(TIMESTAMP), expression=column(_LATE_BUCKET))]
     same += [exp.EQ(this=column(ZONE), expression=column(_LATE_ZONE))] if zoned else []
     same += [
@@ -300,7 +302,7 @@ def _with_ledger(part: Part, rows: exp.Select, extras: Sequence[str], groups: Gr
     return query.join(late.subquery("l"), on=exp.and_(*same), join_type="left")
 
 
-def _late_counts(part: Part, zoned: bool, to: Groups) -> exp.Select:
+def _late_counts(aggregation: Aggregation, part: Part, zoned: bool, to: Groups) -> exp.Select:
     """Late events by their own bucket and keys, with `zoned` also by zone, and a column for each kind."""
     bucket = column(bucket_column(part.level))
     start, late = part.placed(exp.select().from_("late"), bucket)
@@ -314,7 +316,7 @@ def _late_counts(part: Part, zoned: bool, to: Groups) -> exp.Select:
     commits = exp.Case(ifs=[exp.If(this=_is_kind("corrected"), true=column(COMMIT))])
     columns.append(exp.alias_(exp.Count(this=exp.Distinct(expressions=[commits])), _counted(REVISION), quoted=True))
     passes = [] if to.passes is None else [to.passes.copy()]
-    return late.select(*columns).where(part.within(bucket), *passes).group_by(*groups)
+    return late.select(*columns).where(part.within(bucket), *aggregation.seen, *passes).group_by(*groups)
 
 
 def _is_kind(kind: str) -> exp.Expr:

@@ -50,13 +50,15 @@ class Count(Asked):
         """A query over `closed` and `open`, with parameters `start` and `end`: columns level, n."""
         within, n = between(START, END), exp.alias_(exp.Count(this=exp.Star()), "n")
         stored = (
-            exp.select(exp.alias_(exp.Literal.number(-1), "level"), n).from_("closed").where(within(column(TIMESTAMP)))
+            exp.select(exp.alias_(exp.Literal.number(-1), "level"), n)
+            .from_("closed")
+            .where(within(column(TIMESTAMP)), *self.aggregation.seen)
         )
         finer = exp.LTE(this=column(LEVEL), expression=exp.Literal.number(int(self.per)))
         opened = (
             exp.select(exp.alias_(column(LEVEL), "level"), n.copy())
             .from_("open")
-            .where(within(column(bucket_column(self.per))), finer)
+            .where(within(column(bucket_column(self.per))), finer, *self.aggregation.seen)
         )
         return exp.union(stored, opened.group_by(column(LEVEL)), distinct=False)
 

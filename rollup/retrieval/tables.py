@@ -56,6 +56,13 @@ class Tables(Mapping[str, StreamDef]):
                     raise ConfigError(f"two tables have the name {name}", hint="give that of [tables] another name")
                 self._readers[name] = reader
 
+    def only(self, names: Collection[str]) -> Tables:
+        """Those of some names."""
+        made = Tables([])
+        made.readers = self.readers
+        made._readers = {name: reader for name, reader in self._readers.items() if name in names}
+        return made
+
     def __getitem__(self, name: str) -> StreamDef:
         return self._readers[name].stream(name)
 

@@ -309,6 +309,40 @@ def test_beyond_this_machine_only_who_logs_in_sees_anything(tmp_path: Path) -> N
             assert found.headers["location"] == "/"
 
 
+def test_who_may_read_a_part_sees_no_word_of_the_rest(tmp_path: Path) -> None:
+    other = "define aggregation HiddenAgg from Trades select sum(price) as s aggregate by ts every sec ... year;"
+    conf = stored(tmp_path, APP + other, events("2018-01", symbols="AZ"))
+    conf.path.write_text(
+        conf.path.read_text().replace('"secret" }', '"secret", reads = ["TradeAgg"], where = "symbol = \'A\'" }')
+        + '[questions]\n"Hidden" = "from HiddenAgg within today per \'days\'"\n'
+    )
+    with client(load(conf.path), "192.0.2.7", {"ann": "right"}) as console:
+        console.post("/login", data={"user": "ann", "password": "right"})
+        assert console.get("/").headers["location"] == "/explore"
+        assert console.get("/explore").headers["location"] == "/explore/TradeAgg"
+        for path in (*PAGES, "/explore/HiddenAgg", "/export/HiddenAgg", "/nosuch", "/api/aggregations", "/api/status"):
+            found = console.get(path)
+            assert ("Hidden" in found.text) == (path.endswith("HiddenAgg")), path  # which the address says itself
+        rows = {"from TradeAgg within '2018' per 'years' select symbol, trades": [{"symbol": "A", "trades": 84}],
+                "select symbol, trades::int as n from TradeAgg within '2018' per 'years'": [{"symbol": "A", "n": 84}],
+                "EXPLAIN from TradeAgg within '2018-01' per 'days'": 30}  # fmt: skip
+        # 27 days of one symbol are closed; of the last day rows of the day, the hour and the second are open.
+        for text, wanted in rows.items():
+            answer = console.get("/api/query", params={"q": text}).json()["rows"]
+            assert (sum(row["rows"] for row in answer) if isinstance(wanted, int) else answer) == wanted
+        for text in (
+            "from HiddenAgg within '2018' per 'years'",
+            "select * from HiddenAgg within '2018' per 'years'",
+            f"select * from read_parquet('{conf.tables}/TradeAgg_DAYS/*.parquet')",
+            f"select * from '{conf.tables}/HiddenAgg_DAYS/*.parquet'",
+            f"select * from read_text('{conf.path}')",
+            "select * from DEAD_LETTERS",
+        ):
+            found = console.get("/api/query", params={"q": text})
+            assert found.status_code == 400, text
+            assert "rows" not in found.json()
+
+
 def test_a_view_and_its_link_are_one(console: TestClient, tmp_path: Path) -> None:
     import rollup
 

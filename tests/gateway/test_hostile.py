@@ -163,7 +163,7 @@ def test_no_more_rows_are_computed_than_may_be_answered(monkeypatch: pytest.Monk
 def test_loads_that_take_long_keep_no_other_load_waiting(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     """Four loads that never end, until they are let go; a fifth client's question needs a load and is answered."""
     release, begun = threading.Event(), threading.Semaphore(0)
-    real = serving.delta.loader.load
+    real = serving.delta.all_shares[0].loader.load
 
     def slow(key: Any, table: str) -> Any:
         if key.per == "hours":
@@ -171,7 +171,7 @@ def test_loads_that_take_long_keep_no_other_load_waiting(serving: Serving, monke
             assert release.wait(60)
         return real(key, table)
 
-    monkeypatch.setattr(serving.delta.loader, "load", slow)
+    monkeypatch.setattr(serving.delta.all_shares[0].loader, "load", slow)
 
     def ask(day: int) -> None:
         with psycopg.connect(**serving.login(), autocommit=True) as client:

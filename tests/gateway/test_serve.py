@@ -224,9 +224,9 @@ def test_copy_writes_an_answer_out(client: psycopg.Connection) -> None:
 
 
 def test_explain_loads_nothing(client: psycopg.Connection, serving: Serving) -> None:
-    before = serving.delta.slices.loads
+    before = serving.delta.all_shares[0].slices.loads
     client.execute("EXPLAIN SELECT * FROM TradeAgg WITHIN '1999-**-** **:**:**' PER 'days'", prepare=True)
-    assert serving.delta.slices.loads == before
+    assert serving.delta.all_shares[0].slices.loads == before
 
 
 def test_asyncpg_prepares_and_iterates(serving: Serving) -> None:

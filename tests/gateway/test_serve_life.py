@@ -70,7 +70,7 @@ def test_answers_are_always_those_of_one_whole_and_newest_commit() -> None:
             done.set()
             for thread in threads:
                 thread.join()
-            slices = serving.delta.slices
+            slices = serving.delta.all_shares[0].slices
             assert slices.evicted > 0 and slices.tables < 20, "tables of older commits stay"
         assert not wrong and asked[0] > 20
 
@@ -104,7 +104,7 @@ def test_an_open_transaction_holds_no_more_than_its_share_and_others_go_on() -> 
         conf = configuration(made)
         host(conf).send("Trades", events("2018-01"))
         with Serving(conf) as serving, psycopg.connect(**serving.login()) as one:
-            slices = serving.delta.slices
+            slices = serving.delta.all_shares[0].slices
             slices.budget.tables = 9
             with pytest.raises(psycopg.errors.InvalidParameterValue, match="holds 5 loaded ranges") as caught:
                 for day in range(1, 20):
@@ -129,7 +129,7 @@ def test_a_small_budget_evicts_what_was_asked_longest_ago_and_never_what_is_read
         conf = configuration(made)
         host(conf).send("Trades", events("2018-01"))
         with Serving(conf) as serving:
-            slices = serving.delta.slices
+            slices = serving.delta.all_shares[0].slices
             slices.budget.tables = 4
             with (
                 psycopg.connect(**serving.login()) as reader,

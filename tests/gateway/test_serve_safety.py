@@ -159,7 +159,7 @@ def test_a_wrong_setting_is_named(serve: str, message: str) -> None:
     ("users", "message"),
     [
         ("", "names nobody"),
-        ('ann = "secret"', "says not where the password is"),
+        ('ann = "secret"', "is 'secret', which is no table"),
         ('ann = { password_env = "ROLLUP_NOT_SET" }', "is empty or not set"),
         ('ann = { password_file = "nowhere" }', "cannot read"),
         ('rollup = { password_file = "secret" }', "server's own"),

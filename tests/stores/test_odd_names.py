@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from rollup.lifecycle.replay.compare import Comparison
 from tests.stores.conftest import Open
 
 KEY, OTHER, VALUE = 'the "best"', "it's; -- %(start)s", 'Größe "{end}"'

@@ -62,7 +62,8 @@ class Gateway:
     the text the server gets, after loading what it needs; a `RollupError` from it becomes an ERROR of that statement
     and the session goes on. `bind(sql, parameters)` is called before the parameters of such a statement go on.
     `guard(text)` says of every text whether it may change the role that runs it. `notice(session, payload)` is called for the notices by which functions of ours in the server ask for something.
-    `missing(name)` may say more of a relation that does not exist.
+    `missing(name)` may say more of a relation that does not exist. `of_user(user)` gives these for one user, where they
+    differ, and `inner` the databases of users whose sessions are in another one than they name.
     """
 
     def __init__(
@@ -82,15 +83,22 @@ class Gateway:
         database: str | None = None,
         settings: Mapping[str, str] | None = None,
         zone: str = GMT,
+        inner: Mapping[str, str] | None = None,
+        of_user: Callable[[str], Rewriting] | None = None,
     ) -> None:
         self.backend = backend
-        self._rewriting = Rewriting(rewrite, needs, guard, bind, notice, missing)
+        common = Rewriting(rewrite, needs, guard, bind, notice, missing)
+        self._rewriting: Callable[[str], Rewriting] = of_user or (lambda user: common)
         self._ssl = ssl
         self._limits = limits or Limits()
         if max_connections is not None:
             self._limits = replace(self._limits, max_connections=max_connections)
         self._door = Door(
-            users, database, READ_ONLY if settings is None else settings, {"TimeZone": session_zone(zone)}
+            users,
+            database,
+            inner or {},
+            READ_ONLY if settings is None else settings,
+            {"TimeZone": session_zone(zone)},
         )
         self._sessions: set[Session] = set()
         self._guests: dict[asyncio.Task[None], Guest] = {}
@@ -172,7 +180,7 @@ class Gateway:
     async def _session(self, reader: asyncio.StreamReader, guest: Guest, user: str, begun: Opening) -> None:
         server = await self._server()
         server[1].write(begun.packet)
-        guest.session = session = Session((reader, guest.writer), server, self._rewriting, self._limits)
+        guest.session = session = Session((reader, guest.writer), server, self._rewriting(user), self._limits)
         session.judged = partial(self._failures.note, guest.address, user)
         session.isolated = b"isolation" in begun.packet.lower()
         self._sessions.add(session)

@@ -41,11 +41,13 @@ class Door:
 
     `settings` are server settings every session starts with, whatever the client asked for. They keep honest clients
     from mistakes; what a session may do at all is up to the grants of its role (`ddl/gateway_roles.sql`).
-    `defaults` are those of a client that says nothing of them.
+    `defaults` are those of a client that says nothing of them. `inner` has the users whose sessions are in another
+    database of the server than the one they name.
     """
 
     users: Collection[str] | None = None
     database: str | None = None
+    inner: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     settings: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
     defaults: Mapping[str, str] = field(default_factory=lambda: dict[str, str]())
 
@@ -62,6 +64,9 @@ class Door:
             raise Rejected("3D000", f'database "{database}" is not served here, only "{self.database}"')
         if forbidden_at_start(parameters):
             raise Rejected("42501", "a session must not set how much memory a query takes")
+        if user in self.inner:
+            parameters[b"database"] = self.inner[user].encode()
+            packet = wire.startup(parameters, wire.code(packet))
         return self._with_settings(packet, parameters), user
 
     def _with_settings(self, packet: bytes, parameters: dict[bytes, bytes]) -> bytes:

@@ -26,6 +26,7 @@ from rollup.dimensions import dimensions
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.kept import readable_rows, without_zeros
 from rollup.gateway.rewriting.mentions import columns
+from rollup.grants import Grant
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
@@ -146,15 +147,25 @@ class Loader:
     WARM = 3
     """Threads that are there, and have opened the stores, before the first question."""
 
-    def __init__(self, conf: Conf, program: Program, dsn: Callable[[], str], row_limit: int, threads: int = 8) -> None:
+    def __init__(
+        self,
+        conf: Conf,
+        program: Program,
+        dsn: Callable[[], str],
+        row_limit: int,
+        threads: int = 8,
+        grant: Grant | None = None,
+    ) -> None:
         self._conf = conf
-        self._program = program
+        self._grant = grant
+        self._program = program if grant is None else grant.program(program)
         self._dsn = dsn
         self._row_limit = row_limit
         self._own = threading.local()
         self.pool = ThreadPoolExecutor(threads, thread_name_prefix="rollup-load")
         self.threads = threads
-        self.tables = Tables([Kept(conf.tables, program), *dimensions(conf, program)])
+        tables = Tables([Kept(conf.tables, program), *dimensions(conf, program)])
+        self.tables = tables if grant is None else tables.only(grant.reads)
 
     def load(self, key: Key, table: str) -> Load:
         """Compute a key's rows and copy them into a new table. Raises QueryError when there are too many."""
@@ -269,15 +280,15 @@ class Loader:
     def _stores(self) -> Stores:
         found = getattr(self._own, "stores", None)
         if found is None:
-            found = self._own.stores = Stores(self._conf)
+            found = self._own.stores = Stores(self._conf, self._grant)
         return found
 
 
 class Stores:
-    """The stores of a configuration as one thread reads them."""
+    """The stores of a configuration as one thread reads them, with what a grant lets it read."""
 
-    def __init__(self, conf: Conf) -> None:
-        self._asker = Asker(conf)
+    def __init__(self, conf: Conf, grant: Grant | None = None) -> None:
+        self._asker = Asker(conf, grant=grant)
         self._engine = ColumnEngine()
         self._readers: dict[str, DeltaReader] = {}
         delta = conf.store["kind"] == "delta"

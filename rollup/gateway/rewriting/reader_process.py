@@ -11,12 +11,13 @@ import resource
 import signal
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, BinaryIO, NoReturn
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.gateway.protocol.forbidden import forbidden
 from rollup.gateway.rewriting.in_server import inside
-from rollup.gateway.rewriting.mentions import Reader
+from rollup.gateway.rewriting.mentions import Reader, Template
 from rollup.plan.aggregation import Aggregation
 
 MEMORY = 4 << 30
@@ -46,28 +47,36 @@ def main(questions: BinaryIO, answers: BinaryIO) -> None:
         _say(answers, pickle.dumps(_answer(read, *pickle.loads(question))))
 
 
-Read = Callable[[str, bool], Any]
+Names = tuple[str, ...] | None
+"""The aggregations that a session knows; None: all of them."""
+Read = Callable[[str, bool, Names], Any]
 WHOLE, PARTS, GUARD = "whole hours", "parts of hours", "guard"
 """What is asked about a text: what becomes of it, by the session's clocks, and whether it is forbidden."""
 
 
 def reading(aggregations: Mapping[str, Aggregation], schema: str | None) -> Read:
     """What becomes of a text in a session whose clocks are whole hours from UTC, or not: a Template, or with a schema the text for the PostgreSQL server of the store."""
-    reader = Reader(aggregations)
 
-    def text(sql: str, whole: bool) -> str:
-        template = reader.template(sql, whole)
-        places = [inside(aggregations[source.aggregation], str(schema), source) for source in template.sources]
-        return template.filled(places) if places else sql
+    @cache
+    def reader(names: Names) -> Reader:
+        return Reader(dict(aggregations) if names is None else {name: aggregations[name] for name in names})
 
-    return reader.template if schema is None else text
+    def template(sql: str, whole: bool, names: Names) -> Template:
+        return reader(names).template(sql, whole)
+
+    def text(sql: str, whole: bool, names: Names) -> str:
+        found = reader(names).template(sql, whole)
+        places = [inside(aggregations[source.aggregation], str(schema), source) for source in found.sources]
+        return found.filled(places) if places else sql
+
+    return template if schema is None else text
 
 
-def _answer(read: Read, what: str, text: Any, seconds: float) -> tuple[bool, Any]:
+def _answer(read: Read, what: str, text: Any, seconds: float, names: Names) -> tuple[bool, Any]:
     try:
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            return False, forbidden(text) if what == GUARD else read(text, what == WHOLE)
+            return False, forbidden(text) if what == GUARD else read(text, what == WHOLE, names)
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except _TooLong:

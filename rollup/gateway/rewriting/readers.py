@@ -22,7 +22,7 @@ import rollup
 from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.core.periods import may_say
 from rollup.gateway.protocol.forbidden import SHORT, forbidden
-from rollup.gateway.rewriting.reader_process import GUARD, PARTS, WHOLE, takes_too_long
+from rollup.gateway.rewriting.reader_process import GUARD, PARTS, WHOLE, Names, takes_too_long
 from rollup.plan.aggregation import Aggregation
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ class Readers:
         self._idle: asyncio.Queue[Child] = asyncio.Queue()
         self._long = asyncio.Semaphore(PROCESSES - _FOR_SHORT)
         self.children: set[Child] = set()
-        self._kept: OrderedDict[tuple[str, bool], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool, Names], Any] = OrderedDict()
         self._errands: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -71,16 +71,17 @@ class Readers:
         """How many processes have nothing to do."""
         return self._idle.qsize()
 
-    async def read(self, sql: str, whole: bool = True) -> Any:
-        """What a text asks for in a session whose clocks are `whole` hours from UTC. Raises RollupError with the position of
-        what is wrong."""
-        if (sql, whole) in self._kept:
-            self._kept.move_to_end((sql, whole))
-            return self._kept[sql, whole]
-        found = await self._asked(WHOLE if whole else PARTS, sql)
+    async def read(self, sql: str, whole: bool = True, names: Names = None) -> Any:
+        """What a text asks for in a session whose clocks are `whole` hours from UTC, and which knows the aggregations of
+        these `names` alone. Raises RollupError with the position of what is wrong."""
+        key = sql, whole, names
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        found = await self._asked(WHOLE if whole else PARTS, sql, names)
         # A Template still has the words of its bounds; a text for the server has the instants they meant.
         if len(sql) <= _LONGEST_KEPT and not (self._final and may_say(sql)):
-            self._kept[sql, whole] = found
+            self._kept[key] = found
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         return found
@@ -89,18 +90,18 @@ class Readers:
         """`guard.forbidden`, whose search of a long text is too slow for the event loop as well."""
         return bool(await self._asked(GUARD, text)) if len(text) > SHORT else forbidden(text)
 
-    async def _asked(self, what: str, text: str | bytes) -> Any:
+    async def _asked(self, what: str, text: str | bytes, names: Names = None) -> Any:
         if len(text) <= SHORT:
-            return await self._answered(what, text, long=False)
+            return await self._answered(what, text, names, long=False)
         async with self._long:
-            return await self._answered(what, text, long=True)
+            return await self._answered(what, text, names, long=True)
 
-    async def _answered(self, what: str, text: str | bytes, long: bool) -> Any:
+    async def _answered(self, what: str, text: str | bytes, names: Names, long: bool) -> Any:
         child = await self._idle.get()
         try:
             child.give_way(long)
             async with asyncio.timeout(_LONGEST):
-                failed, found = await child.ask(what, text, _LONGEST if long else _SHORT_PATIENCE)
+                failed, found = await child.ask(what, text, _LONGEST if long else _SHORT_PATIENCE, names)
         except TimeoutError:
             raise takes_too_long() from None
         except (OSError, EOFError):
@@ -168,12 +169,12 @@ class Child:
             raise
         return child
 
-    async def ask(self, what: str, text: str | bytes, seconds: float) -> tuple[bool, Any]:
+    async def ask(self, what: str, text: str | bytes, seconds: float, names: Names = None) -> tuple[bool, Any]:
         """Whether it failed, and the answer or the error; it may take so many seconds of a processor.
 
         Raises OSError or EOFError when the process ends.
         """
-        return pickle.loads(await self._exchanged(pickle.dumps((what, text, seconds))))
+        return pickle.loads(await self._exchanged(pickle.dumps((what, text, seconds, names))))
 
     def give_way(self, polite: bool) -> bool:
         """Let other processes go first, or not any more; whether that could be done."""

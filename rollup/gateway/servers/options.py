@@ -17,7 +17,7 @@ An example:
 
     [serve.users]
     ann = { password_env = "ANN_PASSWORD" }
-    superset = { password_file = "secrets/superset" }
+    superset = { password_file = "secrets/superset", reads = ["TradeAgg"], where = "region = 'EU'" }
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from __future__ import annotations
 import difflib
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from rollup.core.errors import ConfigError
 from rollup.core.texts import text_of
 from rollup.gateway.protocol.limits import Limits
 from rollup.gateway.protocol.tls import server_context
+from rollup.grants import Grant, grant_of
+from rollup.program import Program
 
 _NUMBERS = {
     "port": 5433,
@@ -48,6 +50,8 @@ _NUMBERS = {
 }
 _LOWEST = {**dict.fromkeys(_NUMBERS, 1), "port": 0, "memory_mb": 8, "query_mb": 256}
 _IDLE_IN_TRANSACTION = 3600.0
+_PASSWORDS = ("password_env", "password_file")
+_PASSWORD = "password_env = a variable's name, or password_file = a file"
 _TEXTS = ("host", "tls_cert", "tls_key", "data")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -61,6 +65,8 @@ class ServeOptions:
     port: int = 5433
     thrift_port: int = 10000
     users: Mapping[str, str] = field(default_factory=dict[str, str])
+    said: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    """What the configuration says of each user."""
     tls: tuple[Path, Path] | None = None
     statement_timeout: int = 300
     row_limit: int = 1_000_000
@@ -80,7 +86,21 @@ class ServeOptions:
             raise ConfigError(f"{conf.path}: [serve] tls_cert and tls_key belong together")
         data = base / texts["data"] if texts["data"] else home(conf.local, "_gateway")
         tls = (pair[0], pair[1]) if pair else None
-        return cls(data=data, host=texts["host"] or "127.0.0.1", users=_users(conf, passwords), tls=tls, **numbers)
+        return cls(
+            data=data,
+            host=texts["host"] or "127.0.0.1",
+            users=_users(conf, passwords),
+            said=_said(conf),
+            tls=tls,
+            **numbers,
+        )
+
+    def grants(self, conf: Conf, program: Program, tables: Collection[str]) -> dict[str, Grant | None]:
+        """What each user may read of a program and of the tables beside it; None: everything. Raises ConfigError."""
+        return {
+            user: grant_of(said, program, tuple(tables), f"{conf.path}: [serve.users] {user}:")
+            for user, said in self.said.items()
+        }
 
     @property
     def limits(self) -> Limits:
@@ -123,18 +143,31 @@ def _text(conf: Conf, given: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _users(conf: Conf, passwords: bool) -> dict[str, str]:
+def _said(conf: Conf) -> dict[str, Mapping[str, Any]]:
+    """What `[serve.users]` says of each user. Raises ConfigError for a key that there is not."""
     users = conf.serve.get("users", {})
     if not isinstance(users, Mapping) or not users:
         hint = 'e.g. [serve.users] and then ann = { password_env = "ANN_PASSWORD" }'
         raise ConfigError(f"{conf.path}: [serve.users] names nobody who may log in", hint=hint)
-    return {str(name): _password(conf, str(name), how) if passwords else "" for name, how in users.items()}
+    for name, how in users.items():
+        if not isinstance(how, Mapping):
+            raise ConfigError(f"{conf.path}: [serve.users] {name} is {how!r}, which is no table", hint=_PASSWORD)
+        for key in how:
+            if key not in (*_PASSWORDS, "reads", "where"):
+                raise ConfigError(
+                    f"{conf.path}: [serve.users] {name} has an unknown key `{key}`",
+                    hint=f"known: {', '.join(_PASSWORDS)}, reads, where",
+                )
+    return {str(name): how for name, how in users.items()}
 
 
-def _password(conf: Conf, user: str, how: Any) -> str:
-    hint = "password_env = a variable's name, or password_file = a file"
-    if not isinstance(how, Mapping) or len(how) != 1 or not set(how) <= {"password_env", "password_file"}:
-        raise ConfigError(f"{conf.path}: [serve.users] {user} says not where the password is", hint=hint)
+def _users(conf: Conf, passwords: bool) -> dict[str, str]:
+    return {name: _password(conf, name, how) if passwords else "" for name, how in _said(conf).items()}
+
+
+def _password(conf: Conf, user: str, how: Mapping[str, Any]) -> str:
+    if len(set(how) & set(_PASSWORDS)) != 1:
+        raise ConfigError(f"{conf.path}: [serve.users] {user} says not where the password is", hint=_PASSWORD)
     if user.startswith("pg_") or user == "rollup":
         raise ConfigError(f"{conf.path}: [serve.users] the name {user} is the server's own")
     if "password_env" in how:

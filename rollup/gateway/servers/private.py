@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg2
 from psycopg2 import sql
@@ -20,7 +21,7 @@ from rollup.core.errors import InUseError, StoreError
 from rollup.gateway.protocol.anteroom import WAITING
 from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
-from rollup.plan.aggregation import Aggregation
+from rollup.program import Program
 from rollup.retrieval.tables import Tables
 from rollup.stores.postgres.server import PgServer
 from rollup.stores.sql.ddl import TEMPLATES
@@ -51,13 +52,36 @@ _SETTINGS = {
 }
 
 
+class Contents(Protocol):
+    """What one database of the server has."""
+
+    @property
+    def database(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def users(self) -> Sequence[str]:
+        """Who may log in to it."""
+        ...
+
+    @property
+    def program(self) -> Program:
+        """The aggregations that stand there."""
+        ...
+
+    @property
+    def tables(self) -> Tables:
+        """What stands beside them."""
+        ...
+
+
 class PrivateServer:
     """The server and the folder through which its functions get replies."""
 
-    def __init__(self, options: ServeOptions, aggregations: Mapping[str, Aggregation], tables: Tables) -> None:
+    def __init__(self, options: ServeOptions, contents: Sequence[Contents]) -> None:
         self.options = options
-        self.aggregations = aggregations
-        self.tables = tables
+        self.contents = contents
         self.mail = options.data / "mail"
         connections = {"max_connections": str(options.max_connections + _SPARE)}
         self.server = PgServer(
@@ -66,8 +90,12 @@ class PrivateServer:
 
     @property
     def dsn(self) -> str:
-        """For the loader: the superuser, in the database that is served."""
-        return f"{self.server.dsn.rpartition('/')[0]}/{DATABASE}"
+        """The superuser, in the first database."""
+        return self.dsn_of(DATABASE)
+
+    def dsn_of(self, database: str) -> str:
+        """For the loader: the superuser, in one of the databases."""
+        return f"{self.server.dsn.rpartition('/')[0]}/{database}"
 
     @property
     def running(self) -> bool:
@@ -123,48 +151,68 @@ class PrivateServer:
         shutil.rmtree(self.mail, ignore_errors=True)
         self.mail.mkdir(parents=True)
         self.mail.chmod(0o755)
-        self._database()
-        connection = psycopg2.connect(self.dsn)
+        self._databases()
+        with self._working(DATABASE) as cursor:
+            self._drop_roles(cursor)
+        for contents in self.contents:
+            with self._working(contents.database) as cursor:
+                self._fill(cursor, contents)
+
+    @contextmanager
+    def _working(self, database: str) -> Generator[Any]:
+        """A transaction of the superuser in a database."""
+        connection = psycopg2.connect(self.dsn_of(database))
         try:
             with connection, connection.cursor() as cursor:
-                for statement in setup_ddl(f"{self.mail}/", self.options.statement_timeout):
-                    cursor.execute(statement)
-                for aggregation in self.aggregations.values():
-                    for statement in aggregation_ddl(aggregation):
-                        cursor.execute(statement)
-                for name, table in self.tables.items():
-                    for statement in kept_ddl(table, self.tables.reader(name).note):
-                        cursor.execute(statement)
-                self._roles(cursor)
+                yield cursor
         finally:
             connection.close()
 
-    def _database(self) -> None:
+    def _fill(self, cursor: Any, contents: Contents) -> None:
+        for statement in setup_ddl(f"{self.mail}/", self.options.statement_timeout):
+            cursor.execute(statement)
+        for aggregation in contents.program.aggregations.values():
+            for statement in aggregation_ddl(aggregation):
+                cursor.execute(statement)
+        for name, table in contents.tables.items():
+            for statement in kept_ddl(table, contents.tables.reader(name).note):
+                cursor.execute(statement)
+        self._roles(cursor, contents)
+
+    def _databases(self) -> None:
+        """Make those that are missing. Those of other users' grants go, and with them what they gave to roles."""
         connection = psycopg2.connect(self.server.dsn)
         connection.autocommit = True
+        wanted = [contents.database for contents in self.contents]
         try:
             with connection.cursor() as cursor:
-                cursor.execute("select 1 from pg_database where datname = %s", (DATABASE,))
-                if cursor.fetchone() is None:
-                    cursor.execute(f"create database {DATABASE}")
+                cursor.execute("select datname from pg_database where datname ~ %s", (f"^{DATABASE}(_[0-9]+)?$",))
+                there = {str(row[0]) for row in cursor.fetchall()}
+                for name in sorted(there - {DATABASE}):
+                    cursor.execute(sql.SQL("drop database {} (force)").format(sql.Identifier(name)))
+                for name in wanted if DATABASE not in there else wanted[1:]:
+                    cursor.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         finally:
             connection.close()
 
-    def _roles(self, cursor: Any) -> None:
-        """A role for each user as `ddl/gateway_roles.sql` makes it; who is not named any more cannot log in."""
+    def _drop_roles(self, cursor: Any) -> None:
+        """Roles are made anew with each database; who is not named any more cannot log in."""
         cursor.execute("select rolname from pg_roles where not rolsuper and rolname !~ '^pg_'")
         there = {str(row[0]) for row in cursor.fetchall()}
         if OWNER not in there:
             cursor.execute(f"create role {OWNER} nologin")
-        script = sql.SQL((TEMPLATES / "gateway_roles.sql").read_text(encoding="utf-8"))
         for user in there - {OWNER} - set(self.options.users):
             cursor.execute(sql.SQL("alter role {} nologin").format(sql.Identifier(user)))
-        for user, password in self.options.users.items():
-            names = {"role": user, "database": DATABASE, "schema": SCHEMA, "owner": OWNER}
+        for user in there & set(self.options.users):
+            cursor.execute(sql.SQL("drop owned by {role}; drop role {role}").format(role=sql.Identifier(user)))
+
+    def _roles(self, cursor: Any, contents: Contents) -> None:
+        """A role for each user, as `ddl/gateway_roles.sql` makes it."""
+        script = sql.SQL((TEMPLATES / "gateway_roles.sql").read_text(encoding="utf-8"))
+        for user in contents.users:
+            names = {"role": user, "database": contents.database, "schema": SCHEMA, "owner": OWNER}
             parts = {key: sql.Identifier(value) for key, value in names.items()}
-            if user in there:
-                cursor.execute(sql.SQL("drop owned by {role}; drop role {role}").format(**parts))
-            cursor.execute(script.format(password=sql.Literal(password), **parts))
+            cursor.execute(script.format(password=sql.Literal(self.options.users[user]), **parts))
             cursor.execute(sql.SQL("grant usage on schema _rollup, public to {role}").format(**parts))
             cursor.execute(sql.SQL("grant select on all tables in schema public to {role}").format(**parts))
 

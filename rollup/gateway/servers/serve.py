@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-import re
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -20,26 +17,24 @@ import psycopg2
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from rollup.ask_mistakes import without_quotes, without_range
+from rollup.ask import Asker
 from rollup.conf import Conf
-from rollup.core.errors import ConfigError, RollupError, StoreError
+from rollup.core.errors import ConfigError, StoreError
 from rollup.dimensions import dimensions
-from rollup.gateway.protocol import refusal
 from rollup.gateway.protocol.proxy import Gateway
-from rollup.gateway.protocol.session import VISITOR, Session
+from rollup.gateway.protocol.session import VISITOR, Rewriting, Session
 from rollup.gateway.protocol.wire import Parameter
-from rollup.gateway.rewriting.buckets import in_whole_hours
-from rollup.gateway.rewriting.catalog import call_of
 from rollup.gateway.rewriting.kept import KeptTables
-from rollup.gateway.rewriting.loaded import Budget, Moment, Slices, request
-from rollup.gateway.rewriting.loader import Loader, delta_folders
-from rollup.gateway.rewriting.mentions import Reader, Source, Template
+from rollup.gateway.rewriting.loaded import Budget
+from rollup.gateway.rewriting.mentions import Reader
+from rollup.gateway.rewriting.reader_process import Names
 from rollup.gateway.rewriting.readers import Readers
 from rollup.gateway.servers.options import ServeOptions
-from rollup.gateway.servers.private import DATABASE, Mail, PrivateServer
+from rollup.gateway.servers.private import DATABASE, PrivateServer
+from rollup.gateway.servers.row_security import enforce
+from rollup.gateway.servers.share import Share, missing, shares, whole
 from rollup.hosts.statements.outlets import sinks_of
 from rollup.lang.sql.within import mentions
-from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
 from rollup.retrieval.tables import Tables
 from rollup.statements.committed.kept import Kept
@@ -48,7 +43,6 @@ from rollup.stores.sql.options import StoreOptions
 log = logging.getLogger(__name__)
 
 _WATCH = 0.1
-_SETS_ZONE = re.compile(r"\bset\b.*\btime\s*zone\b|\bset_config\b", re.IGNORECASE | re.DOTALL)
 
 
 class Endpoint(Protocol):
@@ -84,29 +78,35 @@ class DeltaEndpoint:
         program = conf.program()
         self.options = options or ServeOptions.of(conf)
         self.zone = conf.zone_of(program)
-        self.reader = Reader(program.aggregations)
         self.readers = Readers(program.aggregations)
-        self.loader = Loader(conf, program, lambda: self.private.dsn, self.options.row_limit)
-        self.private = PrivateServer(self.options, program.aggregations, self.loader.tables)
-        budget = Budget(self.options.memory_mb << 20)
-        self.slices = Slices(program.aggregations, self.loader, budget, delta_folders(conf, program))
-        self.mail = Mail(self.private.mail)
+        grants = self.options.grants(conf, program, Asker(conf, program).tables)
+        self.shares = shares(conf, program, grants, DATABASE, self.options.row_limit)
+        self.private = PrivateServer(self.options, self.all_shares)
+        budget = Budget((self.options.memory_mb << 20) // len(self.all_shares))
+        for share in self.all_shares:
+            share.connect(self.private, self.readers, budget)
         self.port = 0
         self._gateway: Gateway | None = None
         self._guard: asyncio.Task[None] | None = None
+
+    @property
+    def all_shares(self) -> list[Share]:
+        """What there is for users of equal grants, the first database first."""
+        return list(dict.fromkeys(self.shares.values()))
 
     async def start(self) -> None:
         """Start the private server, then listen. Raises StoreError or ConfigError."""
         context = self.options.context()
         await asyncio.gather(asyncio.to_thread(self.private.start), self.readers.start())
-        await asyncio.gather(*(self._warmed() for _ in range(self.loader.WARM)))
+        for share in self.all_shares:
+            await share.warmed()
+        first = self.all_shares[0].rewriting
         self._gateway = Gateway(
             ("127.0.0.1", self.private.server.port),
-            self.rewrite,
-            needs=self.reader.needs,
-            guard=self.readers.forbidden,
-            notice=self.notice,
-            missing=lambda name: _missing(name, self.reader.aggregations, self.loader.tables),
+            first.rewrite,
+            needs=first.needs,
+            of_user=lambda user: self.shares[user].rewriting,
+            inner={user: share.database for user, share in self.shares.items()},
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -123,65 +123,9 @@ class DeltaEndpoint:
         if self._gateway is not None:
             await self._gateway.close()
         await self.readers.close()
-        await asyncio.to_thread(self.loader.close)
+        for share in self.all_shares:
+            await asyncio.to_thread(share.loader.close)
         await asyncio.to_thread(self.private.stop)
-
-    async def rewrite(self, sql: str) -> str:
-        """The text the private server gets.
-
-        What it runs at once reads tables by name. What it keeps (a prepared statement, whichever way it was made) must
-        not: it would read them for ever, or after they are gone. Nor may a transaction that is isolated from later
-        commits, of which only the server knows: there each function asks, and says since when it sees what it sees.
-        """
-        session = VISITOR.get(None)
-        template: Template = await self.readers.read(sql, _whole(session, sql))
-        if not template.sources:
-            return sql
-        at_once = session is not None and session.simple and not session.isolated and "prepare" not in sql.casefold()
-        moment: Moment = {}
-        places: list[str] = []
-        for source in template.sources:
-            await asyncio.sleep(0)  # others have their turn, however many sources there are
-            if at_once and source.values is not None:
-                places.append(await self._table(session, moment, source))
-            else:
-                places.append(call_of(source))
-        return template.filled(places)
-
-    async def _table(self, session: Session | None, moment: Moment, source: Source) -> str:
-        assert source.values is not None
-        try:
-            return f"({await self.slices.query(session, moment, source.aggregation, source.given, source.values)})"
-        except RollupError as problem:
-            raise problem.at(*source.position) from None
-
-    async def notice(self, session: Session, payload: bytes) -> None:
-        """Answer a function of the private server that is being executed for a session."""
-        asked = request(payload)
-        token = str(uuid.UUID(asked["token"]))
-        reply = await self._reply(session, asked)
-        session.after_answer(lambda: self.mail.clear(token))
-        self.mail.send(token, json.dumps(reply).encode())
-
-    async def _reply(self, session: Session, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        if session.moment[0] != asked["at"]:
-            session.moment = (asked["at"], {})
-        values = (asked["low"], asked["high"], asked["per"])
-        try:
-            sql = await self.slices.query(session, session.moment[1], asked["name"], asked["spec"], values)
-        except RollupError as problem:
-            found = refusal.refusal(problem, "")
-            return {"error": found.message, "sqlstate": found.sqlstate, "hint": found.hint}
-        except Exception:
-            log.exception("a question could not be answered")
-            return {"error": "internal error; see the log of rollup serve", "sqlstate": refusal.INTERNAL}
-        return {"sql": sql}
-
-    async def _warmed(self) -> None:
-        try:
-            await asyncio.get_running_loop().run_in_executor(self.loader.pool, self.loader.warm)
-        except RollupError as problem:
-            log.info("nothing to warm up: %s", problem)
 
     async def _guarding(self) -> None:
         """Starts the private server again when its process has gone, and ends the query that takes most of too much."""
@@ -194,7 +138,8 @@ class DeltaEndpoint:
             log.warning("the private server has gone; it is started again")
             try:
                 await asyncio.to_thread(self.private.restart)
-                self.slices.forget()
+                for share in self.all_shares:
+                    share.slices.forget()
             except (StoreError, OSError, ValueError) as problem:
                 log.error("the private server does not start: %s", problem)
                 await asyncio.sleep(1)
@@ -225,6 +170,7 @@ class PostgresEndpoint:
             self.options.row_limit,
             _sink_tables(conf, self.program),
         )
+        self.grants = self.options.grants(conf, self.program, self.kept.tables)
         self._prepared = WeakKeyDictionary[Session, set[str]]()
         """What the texts that a session has given to PREPARE may read."""
         self.database = store.url.database or ""
@@ -235,14 +181,12 @@ class PostgresEndpoint:
         """Look up where the store's functions are, then listen. Raises StoreError."""
         context = self.options.context()
         self.readers = Readers(self.program.aggregations, await asyncio.to_thread(self._schema))
-        await asyncio.gather(asyncio.to_thread(self.kept.prepare), self.readers.start())
+        await asyncio.gather(asyncio.to_thread(self._prepare), self.readers.start())
         self._gateway = Gateway(
             (self.store.url.host or "127.0.0.1", self.store.url.port or 5432),
             self.rewrite,
-            needs=lambda sql: self.kept.needs(sql) or self.reader.needs(sql),
-            guard=self.readers.forbidden,
-            bind=self.bind,
-            missing=lambda name: _missing(name, self.program.aggregations, self.kept.tables),
+            needs=self._needs,
+            of_user=self._rewriting,
             ssl=context,
             limits=self.options.limits,
             users=set(self.options.users),
@@ -259,7 +203,30 @@ class PostgresEndpoint:
             await self.readers.close()
         await asyncio.to_thread(self.kept.close)
 
-    async def rewrite(self, sql: str) -> str:
+    def _prepare(self) -> None:
+        self.kept.prepare()
+        enforce(self.store, self.program, self.grants)
+
+    def _needs(self, sql: str) -> bool:
+        return self.kept.needs(sql) or self.reader.needs(sql)
+
+    def _rewriting(self, user: str) -> Rewriting:
+        """What is done for a session of a user, who is told of nothing else than what is granted."""
+        assert self.readers is not None
+        grant = self.grants[user]
+        known, tables = self.program.aggregations, self.kept.tables
+        if grant is not None:
+            known, tables = grant.program(self.program).aggregations, tables.only(grant.reads)
+        names = None if grant is None else tuple(known)
+        return Rewriting(
+            lambda sql: self.rewrite(sql, names),
+            self._needs,
+            self.readers.forbidden,
+            self.bind,
+            missing=lambda name: missing(name, known, tables),
+        )
+
+    async def rewrite(self, sql: str, names: Names = None) -> str:
         """The text the store's server gets, once the named windows and tables that it reads are there."""
         assert self.readers is not None
         session = VISITOR.get(None)
@@ -267,7 +234,7 @@ class PostgresEndpoint:
             self._prepared.setdefault(session, set()).update(self.kept.mentioned(sql))
         if session is None or session.simple:  # what is only prepared is filled when it runs
             await self.bind(sql, ())
-        return str(await self.readers.read(sql, _whole(session, sql))) if self.reader.needs(sql) else sql
+        return str(await self.readers.read(sql, whole(session, sql), names)) if self.reader.needs(sql) else sql
 
     async def bind(self, sql: str, parameters: Sequence[Parameter]) -> None:
         """A statement is about to run: what it reads, also by `EXECUTE`, holds the last commit."""
@@ -285,16 +252,6 @@ class PostgresEndpoint:
             raise StoreError(f"{self.store.shown}: {problem.args[0]}") from None
         finally:
             engine.dispose()
-
-
-def _whole(session: Session | None, sql: str) -> bool:
-    """Whether the clocks of a session are whole hours from UTC while a text runs; not known where the text sets them."""
-    return session is None or (in_whole_hours(session.zone) and _SETS_ZONE.search(sql) is None)
-
-
-def _missing(name: str, aggregations: Mapping[str, Aggregation], tables: Tables) -> tuple[str, str] | None:
-    """Message and hint for a relation that the server does not have."""
-    return without_range(name, aggregations) or without_quotes(name, tables)
 
 
 async def _listening(gateway: Gateway, options: ServeOptions) -> int:

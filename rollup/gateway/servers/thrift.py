@@ -29,6 +29,12 @@ def serve_thrift(conf: Conf) -> None:
     """
     from rollup.hosts.spark.session import session
 
+    limited = [user for user, said in conf.serve.get("users", {}).items() if {"reads", "where"} & set(said)]
+    if limited:
+        raise ConfigError(
+            f"--thrift knows no users, so {', '.join(limited)} could read everything there",
+            hint="take `reads` and `where` out of [serve.users], or serve without --thrift",
+        )
     host, port = str(conf.serve.get("host", "127.0.0.1")), int(conf.serve.get("thrift_port", _PORT))
     address = {"spark.hive.server2.thrift.bind.host": host, "spark.hive.server2.thrift.port": str(port)}
     spark = session({**_SETTINGS, **address, **conf.spark}, kafka=False)

@@ -86,6 +86,11 @@ def in_sql(text: str) -> bool:
     return _BEGINS.match(text) is not None
 
 
+def parse_condition(text: str) -> exp.Expr:
+    """The condition that a text in SQL is, with names still unresolved. Raises SyntaxProblem with the place."""
+    return read(text, _grammar(), _Reader(text), partial(told, grammar=_grammar(), cure=_cure), "expression")
+
+
 def parse_created(text: str) -> App:
     """The app that a text in SQL creates. Raises SyntaxProblem or PlanError with the place."""
     app: App = read(text, _grammar(), _Reader(text), partial(told, grammar=_grammar(), cure=_cure), "created_app")
@@ -98,7 +103,12 @@ def _grammar() -> Lark:
     text = (Path(__file__).parent / "declarations.lark").read_text()
     tables = apps.tables(text + (folder / "siddhi.lark").read_text())
     return Lark(
-        text, parser="lalr", start="created_app", propagate_positions=True, cache=tables, import_paths=[str(folder)]
+        text,
+        parser="lalr",
+        start=["created_app", "expression"],
+        propagate_positions=True,
+        cache=tables,
+        import_paths=[str(folder)],
     )
 
 
