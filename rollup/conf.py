@@ -104,7 +104,7 @@ _ZONES = 'a zone: "Europe/Berlin", "+05:30"'
 _TOP: Known = {
     "app": folder,
     "statements": lambda value: None if _are_files(value) else _FILES,
-    "checkpoint": folder,
+    "checkpoint": place,
     "trigger": lambda value: None if isinstance(value, str) and _TRIGGER.fullmatch(value) else _TRIGGERS,
     "zone": _named_zone,
     "statement_shards": whole(1, 4096),
@@ -218,8 +218,10 @@ class Conf:
 
     @property
     def local(self) -> Path:
-        """The folder of this machine for what commands have under way: the tables', where that is one."""
-        return self.checkpoint.parent if isinstance(self.tables, ObjectPath) else self.tables
+        """The folder of this machine for what commands have under way: the tables', where that is one, or the checkpoint's, or the
+        configuration's."""
+        places = (self.tables, self.checkpoint.parent, self.path.parent)
+        return next(place for place in places if not isinstance(place, ObjectPath))
 
     @property
     def tables(self) -> Path:
@@ -241,7 +243,7 @@ def load(path: Path | str) -> Conf:
     conf = Conf(
         path=path,
         app=base / raw["app"],
-        checkpoint=base / raw["checkpoint"],
+        checkpoint=at(raw["checkpoint"], base),
         statement_shards=raw.get("statement_shards"),
         on_error=raw.get("on_error", "set aside"),
         statements=tuple(base / name for name in raw.get("statements", ())),
@@ -263,7 +265,8 @@ def load(path: Path | str) -> Conf:
         questions=raw.get("questions", {}),
     )
     variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
-    if any(is_object(str(each.get("path", ""))) for each in (conf.store, *conf.sinks.values(), *conf.sources.values())):
+    paths = (each.get("path", "") for each in (conf.store, *conf.sinks.values(), *conf.sources.values()))
+    if any(is_object(str(path)) for path in (conf.checkpoint, *paths)):
         use(variables)
     return conf
 

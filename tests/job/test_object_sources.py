@@ -163,8 +163,9 @@ def test_what_stays_on_this_machine_is_refused_by_name(tmp_path: Path, bucket: s
     with pytest.raises(ConfigError, match=r"there is no folder s3://.*none"):
         Files(STREAM, {"kind": "json", "path": f"{bucket}/none"}).check()
     job = Job(tmp_path, {"kind": "json", "path": "in"})
-    job.path.write_text(job.path.read_text().replace('"checkpoint"', f'"{bucket}/checkpoint"'))
-    with pytest.raises(ConfigError, match="s3:// is not read or written"):
+    text = job.path.read_text()
+    job.path.write_text(text.replace('"checkpoint"', '"gs://bucket/checkpoint"'))
+    with pytest.raises(ConfigError, match="gs:// is not read or written"):
         load(job.path)
 
 

@@ -29,8 +29,8 @@ from rollup.hosts.reporting.absent import Absent
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.reporting.report import BatchReport
 from rollup.hosts.reporting.unreported import Unreported
+from rollup.hosts.spark.carried import QueryLog
 from rollup.hosts.spark.collecting import Asked, Collected, Tasks
-from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import say_lost, say_zones
 from rollup.hosts.spark.placement import shift
 from rollup.hosts.spark.sharing import Given, Places, batch_of
@@ -79,7 +79,7 @@ class _Share:
 
 
 class Batches:
-    """The way of batches through an app; `ids`, `plans` and `begun` of its streams' queries are set before the first."""
+    """The way of batches through an app; `ids`, `logs`, `plans` and `begun` of its streams' queries are set before the first."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Batches:
         self._upkeep = Upkeep(list(stores.values()))
         self._absent = {name: Absent(name, conf.sources[name]) for name in program.inputs}
         self._offsets = Offsets()
-        self._sums = {name: LogSums(conf.checkpoint / name) for name in program.inputs}
         self.ids: dict[str, str] = {}
+        self.logs: dict[str, QueryLog] = {}
         self.plans: Mapping[str, Plans] = {}
         self.begun: Mapping[str, int] = {}
 
@@ -125,13 +125,14 @@ class Batches:
 
     def given(self, stream: str, frame: DataFrame, number: int) -> Batch:
         """A batch as Spark gives it to `foreachBatch`."""
-        query = self.ids[stream]
-        self._sums[stream].add()
+        query, log = self.ids[stream], self.logs[stream]
+        log.sums.add()
         waiting = [p for p in self._pipelines.values() if not done(p.source.get(stream), query, number)]
         fed = self._fed(stream, waiting)
-        newest, planned = self._newest(stream, query, number), planned_at(self._conf.checkpoint / stream, number)
+        newest, planned = self._newest(stream, query, number), planned_at(log.folder, number)
         now = int(time.time() * 1000) if planned is None else planned
         given = self._planned(stream, frame, number)
+        log.carry()
         spec = replace(self.spec(stream), latest=self._latest(now, newest), now=now)
         told = self._told_rows(stream, query, number)
         whole = tuple(p.aggregation.name for p in fed if not ahead(p.source.get(stream), query))
@@ -224,7 +225,7 @@ class Batches:
     def _planned(self, stream: str, frame: DataFrame, number: int) -> Given:
         """What the tasks of a batch read."""
         origin = source(self._program.streams[stream], self._conf.sources[stream])
-        return batch_of(frame, origin.planned(frame, self._conf.checkpoint / stream, number))
+        return batch_of(frame, origin.planned(frame, self.logs[stream].folder, number))
 
     def _on_their_way(self, names: Iterable[str]) -> dict[str, Future[Made]]:
         """The commits of some aggregations that are being made by another process."""
@@ -330,7 +331,7 @@ class Batches:
         return TaskSpec(
             self._program.rollups,
             stream,
-            dict(with_topics(self._conf.sources[stream], self._conf.checkpoint / stream)),
+            dict(with_topics(self._conf.sources[stream], self.logs[stream].folder)),
             self._exchange(),
             self._asking,
             split=split,

@@ -28,6 +28,7 @@ from rollup.hosts.exchange import Exchange
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
+from rollup.hosts.spark.carried import log_of
 from rollup.hosts.spark.ownership import (
     agreed,
     note_queries,
@@ -143,7 +144,8 @@ class SparkHost:
         if self.statements is not None:
             refuse_without_closings(self.conf, self.program, self.pipelines, self.statements.running)
         self._batches.plans = {stream: self._rewind(stream) for stream in self.program.inputs}
-        self._batches.begun = {stream: newest_done(self.conf.checkpoint / stream) for stream in self.program.inputs}
+        self._batches.logs = {stream: log_of(self.conf.checkpoint / stream) for stream in self.program.inputs}
+        self._batches.begun = {stream: newest_done(log.folder) for stream, log in self._batches.logs.items()}
         self.reporter.warn(self._begin_empty())
         if self.statements is not None:
             self.statements.say_missed(self._batches.begun)
@@ -154,6 +156,7 @@ class SparkHost:
             for stream in self.program.inputs:
                 queries.append(self._query(stream, once))
                 self._batches.ids[stream] = str(queries[-1].id)
+            self._carry()
             note_queries(self.conf, owner, self._batches.ids)
             self._started.set()
             gc.freeze()  # what is there now stays; to look at it again for garbage takes 50 ms each time
@@ -162,6 +165,9 @@ class SparkHost:
             self._without_java(problem)
         finally:
             self._end(queries)
+        self._carry()
+        for log in self._batches.logs.values():
+            log.close()
         self._rests.check()
         for store in self._trailing.values():
             store.settle()
@@ -196,8 +202,12 @@ class SparkHost:
         statements = {} if self.statements is None else {"the statements": self.statements.running}
         return {**self.pipelines, **statements}
 
+    def _carry(self) -> None:
+        for log in self._batches.logs.values():
+            log.carry()
+
     def _query(self, stream: str, once: bool) -> StreamingQuery:
-        checkpoint = self.conf.checkpoint / stream
+        checkpoint = self._batches.logs[stream].folder
         drop_drafts(checkpoint)
         frame = source(self.program.streams[stream], self.conf.sources[stream]).frame(self.spark, checkpoint)
         writer = frame.writeStream.queryName(stream).option("checkpointLocation", str(checkpoint))
@@ -230,7 +240,8 @@ class SparkHost:
             return away
         options = self.conf.sources[stream]
         topics = options.get(TOPICS, [options.get(TOPIC)])
-        return of_query(problem, self.conf.checkpoint / stream, ", ".join(filter(None, topics)) or None)
+        found = of_query(problem, self.conf.checkpoint / stream, ", ".join(filter(None, topics)) or None)
+        return self._batches.logs[stream].named(found)
 
     @cached_property
     def _servers(self) -> Servers:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from rollup.core.errors import StoreError
-from rollup.core.objects import replace_durably
+from rollup.core.objects import ObjectPath, replace_durably
 from rollup.hosts.spark.query_log import remove, spent
 
 _FILE = "rollup-sums"
+_AT_ONCE = 8
 _LINE = re.compile(r"([0-9a-f]{8}) ([0-9a-f]{8}) ([^\n]+)")
 """The checksum of the rest of the line, of the entry, and the entry's path below the log."""
 
@@ -30,8 +32,11 @@ class LogSums:
     def verify(self) -> None:
         """Raises StoreError when an entry is another one than Spark has written."""
         known = self._read()
-        for name in self._entries():
-            if name in known and known[name] != self._sum(name):
+        names = [name for name in self._entries() if name in known]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:  # of objects each is a request
+            sums = [*pool.map(self._sum, names)]
+        for name, found in zip(names, sums, strict=True):
+            if known[name] != found:
                 raise StoreError(
                     f"{self.checkpoint / name} is damaged: its checksum is another than {self.checkpoint / _FILE} says",
                     hint=f"bring the checkpoint back, or remove {self.checkpoint}: the stream is read from its start, and "
@@ -43,17 +48,23 @@ class LogSums:
         known = self._read()
         new = {name: self._sum(name) for name in self._entries() if name not in known}
         if new:
+            known |= new
+            if isinstance(self.checkpoint, ObjectPath):
+                self._write()
+                return
             with (self.checkpoint / _FILE).open("a") as file:
                 file.write("".join(_line(name, found) for name, found in new.items()))
-            known |= new
+
+    def _write(self) -> None:
+        text = "".join(_line(name, found) for name, found in self._read().items())
+        replace_durably(self.checkpoint / _FILE, text.encode())
 
     def forget(self, entries: Collection[Path]) -> None:
         """Entries are going to be removed or changed; lines of others that are there no more go as well."""
         gone = {path.relative_to(self.checkpoint).as_posix() for path in entries}
         there = set(self._entries()) - gone
         self._known = {name: found for name, found in self._read().items() if name in there}
-        text = "".join(_line(name, found) for name, found in self._known.items())
-        replace_durably(self.checkpoint / _FILE, text.encode())
+        self._write()
 
     def _entries(self) -> Iterator[str]:
         for log in (self.checkpoint / "offsets", self.checkpoint / "commits", *self.checkpoint.glob("sources/*")):
