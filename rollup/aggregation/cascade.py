@@ -169,11 +169,11 @@ class Cascade:
 
 def merged_rows(rows: exp.Select, groups: list[str], values: tuple[Value, ...]) -> exp.Select:
     """The query that merges partial rows into one row a group; also what retrieval is made of. `rows` becomes part of it."""
-    helpers = [value.helper for value in values if value.helper is not None]
+    helpers = {helper[0]: helper for value in values for helper in value.helpers}
     source = rows
     if helpers:
         source = exp.select("*").from_(rows.subquery("h", copy=False), copy=False)
-        for name, total, count in helpers:
+        for name, total, count in helpers.values():
             mean = exp.Div(
                 this=_over(total, groups),
                 expression=exp.func("NULLIF", _over(count, groups), exp.Literal.number(0)),

@@ -399,7 +399,7 @@ def to_sql(tree: exp.Expr, name: str = "duckdb") -> str:
     return tree.sql(dialect=dialect(name), normalize_functions=False)
 
 
-SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_")
+SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_", "rollup_counts_")
 """How the functions begin that only our DuckDB has."""
 
 

@@ -10,17 +10,21 @@ still hold KLL sketches of before, which are read.
 | rollup_hll_fold / rollup_hll_merge | list of values as text / list of sketches | HLL, lg_k 12 |
 | rollup_kll_fold / rollup_kll_merge | list of doubles / list of sketches | counts of values or of narrow ranges |
 | rollup_topk_fold / rollup_topk_merge | list of values as text / list of sketches | frequent strings, 2^10 counters |
+| rollup_counts_fold / rollup_counts_merge | list of values as text and whether they are numbers / list of counts | how often each value came, exact |
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 import datasketches as _datasketches
 import duckdb
 import numpy as np
-from duckdb.sqltypes import BIGINT, BLOB, DOUBLE, VARCHAR
+from duckdb.sqltypes import BIGINT, BLOB, BOOLEAN, DOUBLE, VARCHAR
 
 from rollup.core import ranks
 from rollup.core.json_line import json_line
@@ -137,6 +141,56 @@ def topk_items(sketch: bytes | None, count: int) -> str | None:
     return json_line([[item[0], item[1]] for item in ranked])
 
 
+def counts_fold(values: Iterable[str | None] | None, numbers: bool) -> bytes | None:
+    """How often each value came that is not null; None when there is none. `numbers` says how values are in order."""
+    return _packed(Counter(value for value in values or () if value is not None), numbers)
+
+
+def _packed(counts: Mapping[str, int], numbers: bool) -> bytes | None:
+    kept = {value: n for value, n in sorted(counts.items()) if n}
+    return json.dumps([numbers, kept], ensure_ascii=False, separators=(",", ":")).encode() if kept else None
+
+
+def counts_merge(parts: Iterable[bytes | None] | None) -> bytes | None:
+    """The counts of all parts together."""
+    total, numbers = Counter[str](), False
+    for part in parts or ():
+        if part is not None:
+            numbers, counts = json.loads(part)
+            total.update(counts)
+    return _packed(total, numbers)
+
+
+def counts_less(came: bytes | None, gone: bytes | None) -> bytes | None:
+    """The counts of what came without those of what was taken back.
+
+    >>> counts_mode(counts_less(counts_fold(["a", "a", "b"], False), counts_fold(["a", "a"], False)))
+    'b'
+    """
+    if came is None or gone is None:
+        return came
+    (numbers, total), (_, less) = json.loads(came), json.loads(gone)
+    return _packed({value: n - less.get(value, 0) for value, n in total.items()}, numbers)
+
+
+def counts_mode(counts: bytes | None) -> str | None:
+    """The value that came most often; of several the least.
+
+    >>> counts_mode(counts_fold(["10", "9", "10", "9", "8"], True))
+    '9'
+    """
+    if counts is None:
+        return None
+    numbers, found = json.loads(counts)
+    return min(found, key=lambda value: (-found[value], _ranked(value) if numbers else value))
+
+
+def _ranked(text: str) -> tuple[bool, Decimal]:
+    """NaN is greater than every number."""
+    number = Decimal(text)
+    return number.is_nan(), Decimal(0) if number.is_nan() else number
+
+
 def register(connection: duckdb.DuckDBPyConnection) -> None:
     """Make the functions known to a DuckDB connection."""
     lists: dict[str, tuple[Callable[..., Any], list[Any], Any]] = {
@@ -146,6 +200,10 @@ def register(connection: duckdb.DuckDBPyConnection) -> None:
         "rollup_kll_fold": (kll_fold, [duckdb.list_type(DOUBLE)], BLOB),
         "rollup_kll_merge": (kll_merge, [duckdb.list_type(BLOB)], BLOB),
         "rollup_kll_quantiles": (kll_quantiles, [BLOB], VARCHAR),
+        "rollup_counts_fold": (counts_fold, [duckdb.list_type(VARCHAR), BOOLEAN], BLOB),
+        "rollup_counts_merge": (counts_merge, [duckdb.list_type(BLOB)], BLOB),
+        "rollup_counts_less": (counts_less, [BLOB, BLOB], BLOB),
+        "rollup_counts_mode": (counts_mode, [BLOB], VARCHAR),
         "rollup_topk_fold": (topk_fold, [duckdb.list_type(VARCHAR)], BLOB),
         "rollup_topk_merge": (topk_merge, [duckdb.list_type(BLOB)], BLOB),
         "rollup_topk_items": (topk_items, [BLOB, BIGINT], VARCHAR),

@@ -135,6 +135,9 @@ AGGREGATES: Mapping[str, Summary] = {
     "last": Summary(known.LAST_EVER, Gives.ARGUMENT),
     "stddev": Summary(known.STDDEV_POPULATION, Gives.DOUBLE, numeric=True),
     "variance": Summary(known.VARIANCE_POPULATION, Gives.DOUBLE, numeric=True),
+    "covariance": Summary(known.COVARIANCE, Gives.DOUBLE, numeric=True),
+    "corr": Summary(known.CORRELATION, Gives.DOUBLE, numeric=True),
+    "mode": Summary(known.MODE, Gives.ARGUMENT),
     "distinctcount": Summary(known.DISTINCT_COUNT, Gives.LONG),
     "hll": Summary(known.HLL, Gives.LONG),
     "quantiles": Summary(known.QUANTILES, Gives.OBJECT, numeric=True, constant=_QUANTILE),
@@ -156,6 +159,15 @@ def guarded(merge: exp.Expr, overflow: exp.Expr) -> exp.Expr:
 def aggregate(name: str) -> Summary | None:
     """The aggregate of that name in any case, None when there is none."""
     return AGGREGATES.get(name.lower())
+
+
+def arguments_of(call: exp.Anonymous) -> list[exp.Expr]:
+    """What an aggregate is computed from, each of which has columns of its own: its arguments, and of two also the pair."""
+    found = aggregate(call.name)
+    if found is None or not call.expressions:
+        return []
+    given = call.expressions[: found.kept.arguments]
+    return [*given, exp.Tuple(expressions=[each.copy() for each in given])] if len(given) > 1 else list(given)
 
 
 def check_constant(name: str, value: float | None) -> None:

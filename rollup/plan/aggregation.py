@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,7 +16,19 @@ from sqlglot import exp
 from rollup.core.calendar import GMT, Duration, normal_zone
 from rollup.core.dialects import Checked, InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
-from rollup.engine.aggregates.partials import COUNT, HELPER, Find, Moment, Partial, Shape
+from rollup.engine.aggregates.partials import (
+    COMOMENT,
+    COUNT,
+    HELPER,
+    PAIR,
+    Find,
+    Moment,
+    Partial,
+    Shape,
+    own,
+    second,
+    weighted,
+)
 from rollup.plan.aggregates import (
     AGGREGATES,
     DOUBLE,
@@ -27,6 +39,7 @@ from rollup.plan.aggregates import (
     Kind,
     Summary,
     aggregate,
+    arguments_of,
     check_constant,
     column_of,
     guarded,
@@ -82,7 +95,8 @@ class Value:
     kind: Kind
     prepare: exp.Expr
     merge: exp.Expr
-    helper: tuple[str, exp.Expr, exp.Expr] | None = None
+    helpers: tuple[tuple[str, exp.Expr, exp.Expr], ...] = ()
+    """The weighted means of a group that `merge` needs: name, numerator and denominator."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +316,7 @@ class _Builder:
         names = key_names(definition.selection.group_by, attributes)
         pairs = zip(definition.selection.group_by, names, strict=True)
         self.keys = tuple(self._key(node, name) for node, name in pairs)
-        self._suffixes = suffixes([item.expression for item in items], AGGREGATES)
+        self._suffixes = suffixes([item.expression for item in items], arguments_of)
         self._plain: dict[str, Value] = {}
         self._partials: dict[str, Value] = {}
         self._order: set[str] = set()
@@ -376,83 +390,99 @@ class _Builder:
                 return Bound(exp.paren(exp.Sub(this=column(CAME), expression=column(BACK))), Type.LONG)
             self._partials.setdefault(CAME, _count_all(CAME))
             return Bound(column(CAME), Type.LONG)
-        most = (found.constant or found).kept.constants[1]
-        if not found.kept.constants[0] <= len(call.expressions) - 1 <= most:
+        given, most = found.kept.arguments, (found.constant or found).kept.constants[1]
+        if not found.kept.constants[0] <= len(call.expressions) - given <= most:
             raise PlanError(
-                f"{call.name} takes {1 + most} argument(s), not {len(call.expressions)}",
-                hint=f"{call.name}(x{', n' if most else ''})",
+                f"{call.name} takes {given + most} argument(s), not {len(call.expressions)}",
+                hint=f"{call.name}(x{', y' if given > 1 else ''}{', n' if most else ''})",
             )
-        argument = bind(call.expressions[0], self._plain_scope)
-        return self._bound(call, found, argument)
+        return self._bound(call, found, self._arguments(call, found))
 
-    def _bound(self, call: exp.Anonymous, found: Summary, argument: Bound) -> Bound:
-        if argument.type is None:
-            raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
-        constants = [_constant(node, call.name) for node in call.expressions[1:]]
+    def _arguments(self, call: exp.Anonymous, found: Summary) -> list[_Argument]:
+        """What a call is computed from, in the order of `arguments_of`."""
+        made = list[_Argument]()
+        for node in call.expressions[: found.kept.arguments]:
+            bound = bind(node, self._plain_scope)
+            if bound.type is None:
+                raise PlanError(f"{call.name} of null has no type", hint="cast(null, 'double')")
+            found.type(call.name, bound.type)
+            made.append(_Argument((bound.sql,), bound.type, self._suffixes(node)))
+        if len(made) > 1:
+            suffix = self._suffixes(arguments_of(call)[PAIR])
+            made.append(_Argument(tuple(each.sql[0] for each in made), Type.DOUBLE, suffix))
+        return made
+
+    def _bound(self, call: exp.Anonymous, found: Summary, arguments: Sequence[_Argument]) -> Bound:
+        constants = [_constant(node, call.name) for node in call.expressions[found.kept.arguments :]]
         if found.constant is not None and constants:
             found = found.constant
-        result = found.type(call.name, argument.type)
-        suffix = self._suffixes(call.expressions[0])
-        partials = {partial.name: partial for partial in found.kept.partials}
+        result = found.type(call.name, arguments[0].kind)
+        partials = {partial.key: partial for partial in found.kept.partials}
         if self._changes:
             if any(partial.less is None for partial in partials.values()):
                 raise self._lasting(f"what {call.name} keeps of a bucket does not tell its value without one row")
-            find = self._left(partials, argument.sql, argument.type, suffix)
+            find = self._left(partials, arguments)
         else:
-            find = self._kept(partials.values(), argument.sql, argument.type, suffix)
+            find = self._kept(partials.values(), arguments)
         if result.exact and found.gives is Gives.MEAN:
             return Bound(Mean(this=find("sum"), expression=find("count"), to=result.sql), result)
-        return Bound(found.kept.value(find, constants), result)
+        value = found.kept.value(find, constants)
+        return Bound(exp.cast(value, result.sql) if found.kept.text else value, result)
 
     def _lasting(self, said: str) -> PlanError:
         return PlanError(
             f"{self._stream} is a stream of changes, of which rows are taken back, and {said}",
-            hint="sum, count, avg, stdDev, variance, weightedAvg, histogram, and group keys",
+            hint="sum, count, avg, stdDev, variance, covariance, corr, mode, weightedAvg, histogram, and group keys",
         )
 
-    def _kept(
-        self, partials: Iterable[Partial], argument: exp.Expr, kind: Type, suffix: str, back: bool = False
-    ) -> Find:
-        """The columns of partials of an argument, by their names."""
-        names = {partial.name: self._partial(partial, argument, kind, suffix, back) for partial in partials}
+    def _kept(self, partials: Iterable[Partial], arguments: Sequence[_Argument], back: bool = False) -> Find:
+        """The columns of partials of some arguments, by their names."""
+        names = {partial.key: self._partial(partial, arguments, back) for partial in partials}
         return lambda partial: column(names[partial])
 
-    def _left(self, partials: Mapping[str, Partial], argument: exp.Expr, kind: Type, suffix: str) -> Find:
+    def _left(self, partials: Mapping[str, Partial], arguments: Sequence[_Argument]) -> Find:
         """What partials are of what is left: of the rows that came without those that were taken back."""
-        with_count = {**partials, COUNT.name: COUNT}
+        with_count = {**partials, COUNT.key: COUNT}
         came, gone = (
-            self._kept(with_count.values(), _only(sign, argument), kind, suffix, sign < 0) for sign in (1, -1)
+            self._kept(with_count.values(), [each.only(sign) for each in arguments], sign < 0) for sign in (1, -1)
         )
 
         def wide(side: Find) -> Find:
             return lambda name: exp.cast(side(name), WIDE)
 
         def find(name: str) -> exp.Expr:
-            less, kind = with_count[name].less, self._partials[came(name).name].kind
+            partial, kind = with_count[name], self._partials[came(name).name].kind
+            less, sides = partial.less, (own(came, partial.of), own(gone, partial.of))
             assert less is not None
             if kind == EXACT:
-                return Checked(this=less(wide(came), wide(gone)), to=Type.LONG.sql)
-            return exp.cast(less(came, gone), kind.sql)
+                return Checked(this=less(*map(wide, sides)), to=Type.LONG.sql)
+            return exp.cast(less(*sides), kind.sql)
 
         return find
 
-    def _partial(self, partial: Partial, argument: exp.Expr, kind: Type, suffix: str, back: bool) -> str:
-        name = f"{_column_of(partial.name, back)}_{suffix}"
+    def _partial(self, partial: Partial, arguments: Sequence[_Argument], back: bool) -> str:
+        mine = arguments[partial.of]
+        argument, kind = mine.sql[0], mine.kind
+        name = f"{_column_of(partial.name, back)}_{mine.suffix}"
         if partial.shape is Shape.ARGUMENTS and kind is Type.TIMESTAMP:
             # As numbers: no server's clock makes one of two of them, as the hour that comes twice would.
             argument, kind = exp.Anonymous(this="EPOCH_US", expressions=[argument.copy()]), Type.LONG
-        prepared = partial.prepare(exp.cast(argument.copy(), kind.sql), ARRIVED)
+        typed = [exp.cast(each.copy(), kind.sql) for each in (argument, *mine.sql[1:])]
+        prepared = partial.prepare(typed[0] if len(typed) == 1 else exp.Tuple(expressions=typed), ARRIVED)
         if partial.name in _CHOSEN:
             self._order.add(partial.name)
-        siblings = _siblings(suffix, back)
+        siblings = own(_siblings(arguments, back), partial.of)
         stored = kind_of(partial, kind)
-        helper = None if partial.helper is None else (_helper(suffix, back), *partial.helper(siblings))
+        helpers = tuple(
+            (_helper(arguments[of].suffix, back), *weighted(own(_siblings(arguments, back), of)))
+            for of in (partial.means if partial.of == PAIR else (partial.of,) * len(partial.means))
+        )
         merge = partial.merge(siblings)
         if stored == DOUBLE and isinstance(merge, exp.Sum):
             merge = InOrder(this=merge.this)
         if stored == EXACT:
             merge = guarded(merge, column(overflow_of(name)))
-        self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helper)
+        self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helpers)
         return name
 
     def _ordering(self) -> Iterable[Value]:
@@ -494,12 +524,31 @@ def _helper(suffix: str, back: bool) -> str:
     return f"__{_column_of('mean', back)}_{suffix}"
 
 
-def _siblings(suffix: str, back: bool) -> Find:
-    def find(wanted: str) -> exp.Expr:
-        name = _column_of(wanted, back)
-        return column(_helper(suffix, back) if wanted == HELPER else name if name in SHARED else f"{name}_{suffix}")
+def _siblings(arguments: Sequence[_Argument], back: bool) -> Find:
+    """The columns of partials by their names: those of the pair by names that no argument has."""
+
+    def find(key: str) -> exp.Expr:
+        first, found = key.removeprefix(second("")), key.startswith(second(""))
+        mine = arguments[1 if found else PAIR if first == COMOMENT.name else 0]
+        name = _column_of(first, back)
+        if first == HELPER:
+            return column(_helper(mine.suffix, back))
+        return column(name if name in SHARED else f"{name}_{mine.suffix}")
 
     return find
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """What partials are of: one expression, or the two of a pair; their type, and how their columns end."""
+
+    sql: tuple[exp.Expr, ...]
+    kind: Type
+    suffix: str
+
+    def only(self, sign: int) -> _Argument:
+        """Of the rows that came, or of those that were taken back."""
+        return replace(self, sql=tuple(_only(sign, each) for each in self.sql))
 
 
 def _event(value: exp.Expr, first: bool = False) -> exp.Expr:

@@ -2,7 +2,8 @@
 
 median(x)                     the middle of two neighbouring quantiles
 weightedAvg(x, w)             sum(x * w) / sum(w)
-histogram(x, 0, 10, 100)      counts below 0, from 0, from 10, and from 100 on
+histogram(x, 0, 10, 100)      counts below 0, from 0, from 10, and from 100 on.
+covariance(x, y), corr(x, y)  themselves, over the events that have both
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from sqlglot import exp
 from rollup.core.errors import PlanError
 from rollup.plan.aggregates import aggregate
 from rollup.plan.app import position
+from rollup.plan.names import words
 from rollup.plan.types import Type
 
 _BELOW_MIDDLE = "0.499999999999"
@@ -103,10 +105,29 @@ def _edge(node: exp.Expr) -> float:
     return sign * float(digits.name)
 
 
+def _pairs(name: str) -> Callable[[Sequence[exp.Expr]], exp.Expr]:
+    """An aggregate of two numbers, each of which counts where the other one is there."""
+
+    def made(given: Sequence[exp.Expr]) -> exp.Expr:
+        x, y = (
+            only(exp.Not(this=exp.paren(exp.Is(this=exp.paren(other.copy()), expression=exp.Null()))), _double(one))
+            for one, other in (given, reversed(given))
+        )
+        x.meta["words"], y.meta["words"] = (
+            f"{words(given[0])}_by_{words(given[1])}",
+            f"{words(given[1])}_by_{words(given[0])}",
+        )
+        return _call(name, x, y)
+
+    return made
+
+
 COMPOSED: Mapping[str, Composed] = {
     "any": Composed("any(x)", 1, 1, lambda given: _call("min", *given)),
     "median": Composed("median(x)", 1, 1, _median),
     "percentile": Composed("percentile(x, 0.95)", 2, 2, _percentile),
+    "covariance": Composed("covariance(x, y)", 2, 2, _pairs("covariance")),
+    "corr": Composed("corr(x, y)", 2, 2, _pairs("corr")),
     "weightedavg": Composed("weightedAvg(x, weight)", 2, 2, _weighted),
     "histogram": Composed("histogram(x, 0, 10, 100)", 2, None, _histogram),
 }

@@ -26,6 +26,10 @@ def words(node: exp.Expr) -> str:
     >>> words(exp.column("a") * exp.column("b"))
     'a_b'
     """
+    if (said := node.meta.get("words")) is not None:
+        return str(said)
+    if isinstance(node, exp.Tuple):
+        return "_".join(map(words, node.expressions))
     return node.name if isinstance(node, exp.Column) else re.sub(r"\W+", "_", node.sql()).strip("_")
 
 
@@ -58,20 +62,17 @@ def _told_apart(nodes: Iterable[exp.Expr], taken: Iterable[str], odd: Container[
     return found
 
 
-def suffixes(expressions: Iterable[exp.Expr], aggregates: Container[str]) -> Callable[[exp.Expr], str]:
-    """What follows the prefix in the columns of an argument, for all arguments of aggregates in a select list."""
-    calls = [
-        call
-        for node in expressions
-        for call in node.find_all(exp.Anonymous)
-        if call.name.lower() in aggregates and call.expressions
-    ]
+def suffixes(
+    expressions: Iterable[exp.Expr], arguments: Callable[[exp.Anonymous], Sequence[exp.Expr]]
+) -> Callable[[exp.Expr], str]:
+    """What follows the prefix in the columns of an argument, for all `arguments` of aggregates in a select list."""
+    calls = [call for node in expressions for call in node.find_all(exp.Anonymous) if arguments(call)]
     odd = {
         canonical(call.expressions[0])
         for call in calls
         if call.name.lower() in ("first", "last") and words(call.expressions[0]).lower() in _ORDERING
     }
-    found = _told_apart((call.expressions[0] for call in calls), (), odd)
+    found = _told_apart((argument for call in calls for argument in arguments(call)), (), odd)
     return lambda argument: found[canonical(argument)]
 
 

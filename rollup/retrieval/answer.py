@@ -272,7 +272,7 @@ def _columns_of(aggregation: Aggregation, outputs: Sequence[Output]) -> list[str
     todo = [name for name in wanted if name in values]
     while todo:
         value = values[todo.pop()]
-        nodes = [value.merge, *(value.helper[1:] if value.helper else ())]
+        nodes = [value.merge, *(node for helper in value.helpers for node in helper[1:])]
         for sibling in {found.name for node in nodes for found in node.find_all(exp.Column)} & set(values) - wanted:
             wanted.add(sibling)
             todo.append(sibling)

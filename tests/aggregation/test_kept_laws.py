@@ -13,12 +13,12 @@ from rollup.core.dialects import to_sql
 from rollup.engine.expressions import Const, Expr, Field
 from rollup.engine.folding import AggregateCall, Fold
 from rollup.engine.row import Row
-from rollup.engine.types import LONG
+from rollup.engine.types import DOUBLE, LONG
 from rollup.lang.siddhi.statements.semantics import TYPES
 from rollup.plan.aggregates import AGGREGATES
 from rollup.plan.types import Type
 from tests.aggregation.rig import shared_engine
-from tests.aggregation.test_merge_laws import law
+from tests.aggregation.test_merge_laws import law, other
 from tests.profiles import examples
 
 _NUMBERS = st.none() | st.integers(-8, 8).map(lambda n: n / 4)
@@ -38,14 +38,13 @@ def by_lines(name: str, constant: str | None, kind: str, values: list[Any]) -> A
     summary = AGGREGATES[name]
     if summary.constant is not None and constant is not None:
         summary = summary.constant
-    field: Expr = Field(0, 0, TYPES[Type(kind)])
-    given = (
-        (field,) if constant is None else (field, Const(float(constant) if "." in constant else int(constant), LONG))
-    )
+    given: tuple[Expr, ...] = (Field(0, 0, TYPES[Type(kind)]), Field(0, 1, DOUBLE))[: summary.kept.arguments]
+    if constant is not None:
+        given = (*given, Const(float(constant) if "." in constant else int(constant), LONG))
     fold = Fold([AggregateCall(summary.function, given)])
     group = fold.start()
-    for value in values:
-        fold.enter(group, (Row(0, (value,)),), None)
+    for place, value in enumerate(values):
+        fold.enter(group, (Row(0, (value, other(place))),), None)
     return fold.values(group)[0]
 
 

@@ -29,13 +29,13 @@ from rollup.program import compile_app
 from tests.aggregation.rig import shared_engine
 from tests.profiles import examples
 
-_CALLS = {"topk": "topk(x, 3)"}
+_CALLS = {"topk": "topk(x, 3)", "covariance": "covariance(x, y)", "corr": "corr(x, y)"}
 _TEXTS = st.sampled_from([None, "a", "b", "é", "null", ""])
 _NUMBERS = st.one_of(st.none(), st.integers(-1000, 1000).map(lambda n: n / 4))
 _WHOLE = st.one_of(st.none(), st.integers(-(2**62), 2**62))
 _VALUES = {"string": _TEXTS, "double": _NUMBERS, "long": _WHOLE, "int": st.one_of(st.none(), st.integers(-5, 5))}
 _ARROW = {"string": pa.string(), "double": pa.float64(), "long": pa.int64(), "int": pa.int32()}
-_NUMERIC = ("sum", "avg", "stddev", "variance", "quantiles")
+_NUMERIC = ("sum", "avg", "stddev", "variance", "quantiles", "covariance", "corr")
 _ESTIMATES = {
     "AGG_HLL": "rollup_hll_estimate({})",
     "AGG_TOPK": "rollup_topk_items({}, 9)",
@@ -45,13 +45,18 @@ CASES = [
 ]
 
 
+def other(arrival: int) -> float | None:
+    """The second argument of an event, for aggregates that have two."""
+    return None if arrival % 5 == 3 else arrival * 7 % 11 / 4
+
+
 class Law:
     """One aggregate over one type: how events fold and how rows merge."""
 
     def __init__(self, name: str, kind: str) -> None:
         call = _CALLS.get(name, name if "(" in name else f"{name}(x)")
         select = f"select {call} as v aggregate by ts every sec ... min;"
-        app = f"define stream S (x {kind}, ts long); define aggregation A from S {select}"
+        app = f"define stream S (x {kind}, y double, ts long); define aggregation A from S {select}"
         self.aggregation = compile_app(app).aggregations["A"]
         self.partials, self.cascade, self.kind = Partials(self.aggregation), Cascade(self.aggregation), kind
 
@@ -60,6 +65,7 @@ class Law:
         arrivals = [arrival for arrival, _ in values]
         events = {
             "x": pa.array([value for _, value in values], _ARROW[self.kind]),
+            "y": pa.array([other(arrival) for arrival in arrivals], pa.float64()),
             "ts": pa.array([arrival if in_order else arrival // 3 % 7 for arrival in arrivals], pa.int64()),
             "__arrival": pa.array(arrivals, pa.int64()),
             "__received": pa.array([0] * len(values), pa.int64()),
@@ -99,7 +105,7 @@ def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
 
 
 def _close(name: str, a: Any, b: Any) -> bool:
-    if name.startswith(("AGG_MEAN_", "AGG_M2_")) and a is not None and b is not None:
+    if name.startswith(("AGG_MEAN_", "AGG_M2_", "AGG_COMOMENT_")) and a is not None and b is not None:
         return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-6)
     return bool(a == b)
 

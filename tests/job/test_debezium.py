@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from statistics import pvariance
@@ -44,7 +45,7 @@ Encode = Callable[[str, Row | None, Row | None], bytes]
 ROWS = "define stream Orders (id long, k string, n long, x double, d decimal(12, 2), ts long);"
 FEW = "k, sum(n) as total, count() as orders, avg(x) as mean, stdDev(x) as spread, sum(d) as paid"
 MORE = f"""{FEW}, count(x) as measured, sum(x) as length, variance(n) as variance, avg(d) as price,
-weightedAvg(x, n) as weighted, histogram(n, 0, 2) as steps"""
+weightedAvg(x, n) as weighted, histogram(n, 0, 2) as steps, covariance(x, n) as together, mode(n) as usual"""
 BY = "group by k aggregate by ts every sec ... hour;"
 APP = f"{ROWS}\n@OutOfOrder('correct') @BufferSize('1') define aggregation Agg from Orders select {FEW} {BY}"
 DERIVED = f"""{ROWS}
@@ -236,8 +237,17 @@ def aggregated(group: Sequence[Row]) -> Row:
         "weighted": pytest.approx(sum(a * b for a, b in pairs if b is not None) / sum(weight), rel=1e-9)
         if weight and sum(weight)
         else None,
+        "together": pytest.approx(_covariance([p for p in pairs if p[1] is not None]), rel=1e-6, abs=1e-3)
+        if weight
+        else None,
+        "usual": min(n, key=lambda v: (-n.count(v), v), default=None),
         "steps": f"[{sum(v < 0 for v in n)}, {sum(0 <= v < 2 for v in n)}, {sum(v >= 2 for v in n)}]",
     }
+
+
+def _covariance(pairs: Sequence[tuple[float, int]]) -> float:
+    x, y = (sum(Fraction(pair[side]) for pair in pairs) / len(pairs) for side in (0, 1))
+    return float(sum((Fraction(a) - x) * (b - y) for a, b in pairs) / len(pairs))
 
 
 def found(host: LocalHost, per: str) -> dict[tuple[str, Any], Row]:

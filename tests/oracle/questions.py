@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -61,8 +62,27 @@ def told(rows: Sequence[Event]) -> Values:
         "weighted": _weighted([(row.price, row.shop) for row in rows if row.price is not None]),
         "spans": str([sum(low <= amount < high for amount in amounts) for low, high in pairwise(EDGES)]),
         "somebody": min(given("customer"), default=None),
+        "together": _covariance([(row.amount, row.price) for row in rows if None not in (row.amount, row.price)]),
+        "bound": _correlation([(row.price, row.shop) for row in rows if row.price is not None]),
+        "usual": min(amounts, key=lambda amount: (-amounts.count(amount), amount), default=None),
         "AGG_EVENTS": len(rows),
     }
+
+
+def _products(pairs: Sequence[tuple[Any, Any]]) -> Fraction:
+    """The sum of the products of both distances from their means, exact."""
+    x, y = ([Fraction(pair[side]) for pair in pairs] for side in (0, 1))
+    at, to = sum(x) / len(x), sum(y) / len(y)
+    return sum(((a - at) * (b - to) for a, b in zip(x, y, strict=True)), Fraction(0))
+
+
+def _covariance(pairs: Sequence[tuple[Any, Any]]) -> float | None:
+    return float(_products(pairs) / len(pairs)) if pairs else None
+
+
+def _correlation(pairs: Sequence[tuple[Any, Any]]) -> float | None:
+    spreads = [_products([(pair[side],) * 2 for pair in pairs]) for side in (0, 1)] if pairs else [0]
+    return float(_products(pairs)) / math.sqrt(spreads[0] * spreads[1]) if all(spreads) else None
 
 
 def _weighted(pairs: Sequence[tuple[float, int]]) -> float | None:
@@ -71,7 +91,7 @@ def _weighted(pairs: Sequence[tuple[float, int]]) -> float | None:
 
 EDGES = (-math.inf, -5, 0, 5, math.inf)
 TEXTS = {"spans", "somebody"}
-WHOLE = {"n", "known", "customers", "large", "early", "AGG_EVENTS", "total", "least", "opening", "latest"}
+WHOLE = {"usual", "n", "known", "customers", "large", "early", "AGG_EVENTS", "total", "least", "opening", "latest"}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,8 @@ select country, shop, count() as n, count(customer) as known, distinctCount(cust
   avg(amount) as mean, sum(price) as revenue, stdDev(price) as spread, sum(cost) as costs, min(amount) as least,
   max(price) as most, first(amount) as opening, amount as latest, count() filter (where amount > 3) as large,
   count(distinct customer) filter (where shop == 1) as early, median(price) as middle, percentile(amount, 0.9) as rank,
-  weightedAvg(price, shop) as weighted, histogram(amount, -5, 0, 5) as spans, any(customer) as somebody
+  weightedAvg(price, shop) as weighted, histogram(amount, -5, 0, 5) as spans, any(customer) as somebody,
+  covariance(amount, price) as together, corr(price, shop) as bound, mode(amount) as usual
 group by country, shop aggregate by ts every sec ... year;"""
 SKIPPING = """CREATE STREAM S (country VARCHAR, shop INT, customer VARCHAR, amount BIGINT, price DOUBLE, cost DECIMAL(10, 2), ts BIGINT);
 CREATE AGGREGATION A AS
@@ -42,12 +43,13 @@ SELECT country, shop, count(*) AS n, count(customer) AS known, distinctCount(cus
   avg(amount) AS mean, sum(price) AS revenue, stdDev(price) AS spread, sum(cost) AS costs, min(amount) AS least,
   max(price) AS most, first(amount) AS opening, amount AS latest, count(*) FILTER (WHERE amount > 3) AS large,
   count(DISTINCT customer) FILTER (WHERE shop = 1) AS early, median(price) AS middle, percentile(amount, 0.9) AS "rank",
-  weightedAvg(price, shop) AS weighted, histogram(amount, -5, 0, 5) AS spans, any(customer) AS somebody
+  weightedAvg(price, shop) AS weighted, histogram(amount, -5, 0, 5) AS spans, any(customer) AS somebody,
+  covariance(amount, price) AS together, corr(price, shop) AS bound, mode(amount) AS usual
 FROM S GROUP BY country, shop, ROLLUP TIME ts EVERY SECOND, HOUR, YEAR WITH (late = 'correct')"""
 """The same without three of the levels, which are then put together from finer ones."""
 COLUMNS = (
     "n", "known", "customers", "total", "mean", "revenue", "spread", "costs", "least", "most", "opening", "latest",
-    "large", "early", "middle", "rank", "weighted", "spans", "somebody",
+    "large", "early", "middle", "rank", "weighted", "spans", "somebody", "together", "bound", "usual",
 )  # fmt: skip
 Asked = Callable[[str], pa.Table]
 

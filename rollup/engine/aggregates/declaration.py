@@ -37,12 +37,18 @@ class Kept:
     """What is kept of a group in a table, and the value over the merged partials.
 
     `value` is given the partials by their names, and the constants that stand behind the argument: `constants` says how
-    many at least and at most.
+    many at least and at most. `text`: the value is the text of one of the arguments.
     """
 
     partials: tuple[Partial, ...]
     value: Callable[[Find, Sequence[exp.Expr]], exp.Expr]
     constants: tuple[int, int] = (0, 0)
+    text: bool = False
+
+    @property
+    def arguments(self) -> int:
+        """How many arguments there are before the constants."""
+        return 2 if any(partial.of for partial in self.partials) else 1
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from rollup.core.json_line import json_line
 from rollup.core.sketches import QUANTILES
 from rollup.engine import decimals
 from rollup.engine.aggregates import moments
+from rollup.engine.aggregates.partials import ROUNDING
 from rollup.engine.aggregates.sketches import distinct_estimate
 from rollup.engine.operators import single, wrapped
 from rollup.engine.reals import orderable, ordered_value
@@ -63,6 +64,45 @@ def moments_merged(n: int, center: float, m2: float, n2: int, center2: float, ot
     gap = center2 - center
     total = n + n2
     return total, center + gap * n2 / total, m2 + other + gap * gap * n * n2 / total
+
+
+def comoments_without(n: int, at: float, to: float, c: float, x: float, y: float) -> tuple[int, float, float, float]:
+    """Count, both means and the sum of products of distances after a pair of values has left."""
+    if n <= 1:
+        return 0, 0.0, 0.0, 0.0
+    before = at, to
+    at, to = (n * at - x) / (n - 1), (n * to - y) / (n - 1)
+    return n - 1, at, to, 0.0 if n == 2 else c - (x - before[0]) * (y - to)
+
+
+def comoments_merged(
+    n: int, at: float, to: float, c: float, n2: int, at2: float, to2: float, other: float
+) -> tuple[int, float, float, float]:
+    """Count, both means and the sum of products of distances of two groups together."""
+    if n + n2 == 0:
+        return 0, 0.0, 0.0, 0.0
+    total, x, y = n + n2, at2 - at, to2 - to
+    return total, at + x * n2 / total, to + y * n2 / total, c + other + x * y * n * n2 / total
+
+
+def correlated(n: int, c: float, at: float, spread: float, to: float, other: float) -> float | None:
+    """The correlation of a sum of products of distances, and of each side the mean and the sum of squares.
+
+    Null where one side is constant: its distances are then no more than what rounding leaves.
+    """
+    if not n or any(m2 == 0 or math.sqrt(m2 / n) < abs(mean) * ROUNDING for mean, m2 in ((at, spread), (to, other))):
+        return None
+    found = c / (math.sqrt(spread) * math.sqrt(other))
+    return math.copysign(1.0, found) if 1 < abs(found) < 2 else found
+
+
+def most_common(counts: Mapping[Any, int]) -> Any:
+    """The most frequent value, of several the least; None of none.
+
+    >>> most_common({3: 1, 2: 2, 1: 2})
+    1
+    """
+    return ordered_value(min((-n, orderable(value)) for value, n in counts.items())[1]) if counts else None
 
 
 def drop_early(times: list[int], now: int, span: int) -> bool:
@@ -184,6 +224,10 @@ HELPERS: Mapping[str, Callable[..., Any]] = {
     "mean_deviation": mean_deviation,
     "moments_without": moments_without,
     "moments_merged": moments_merged,
+    "comoments_without": comoments_without,
+    "comoments_merged": comoments_merged,
+    "correlated": correlated,
+    "most_common": most_common,
     "geometric_mean": moments.geometric_mean,
     "skewness": moments.skewness,
     "kurtosis": moments.kurtosis,

@@ -64,6 +64,34 @@ def _spread_kept(find: Find, constants: Sequence[exp.Expr]) -> exp.Expr:
     return exp.Div(this=find("m2"), expression=some(find("count")), typed=False, safe=True)
 
 
+def _second(partial: Partial) -> Partial:
+    """A partial of the second argument."""
+    return replace(partial, of=1)
+
+
+def _correlation_kept(find: Find, constants: Sequence[exp.Expr]) -> exp.Expr:
+    """Each root for itself, as the product of the squares may leave the doubles. Null where one side is constant."""
+    sides = (find, partials.own(find, 1))
+    x, y = (exp.Sqrt(this=side("m2")) for side in sides)
+    value = exp.Div(this=find("comoment"), expression=some(exp.Mul(this=x, expression=y)), typed=False, safe=True)
+    size = exp.Abs(this=value)
+    rounded = exp.and_(
+        exp.GT(this=size, expression=exp.convert(1)), exp.LT(this=size.copy(), expression=exp.convert(2))
+    )
+    cases = [
+        exp.If(this=exp.or_(*map(_constant, sides)), true=exp.Null()),
+        exp.If(this=rounded, true=double(exp.Sign(this=value.copy()))),
+    ]
+    return exp.Case(ifs=cases, default=value.copy())
+
+
+def _constant(find: Find) -> exp.Expr:
+    """Whether all values are equal, as far as rounding lets it be seen."""
+    distance = exp.Sqrt(this=exp.Div(this=find("m2"), expression=some(find("count")), typed=False, safe=True))
+    least = exp.Mul(this=exp.Abs(this=find("mean")), expression=double(exp.convert(partials.ROUNDING)))
+    return exp.or_(exp.LT(this=distance, expression=least), exp.EQ(this=find("m2"), expression=exp.convert(0)))
+
+
 COUNT = Aggregate(
     "count", {"n": "0"}, "{n} += 1", "{n} -= 1", "{n}", _long, merge="{n} += {o_n}", arguments=(0, 1),
     kept=_itself(partials.COUNT),
@@ -134,6 +162,35 @@ VARIANCE_POPULATION = Aggregate(
     "variance of the population", _MOMENTS, _MOMENTS_IN, _MOMENTS_OUT, "{m2} / {n} if {n} else None",
     _number(lambda kind: DOUBLE), merge=_MOMENTS_MERGE, kept=Kept(_MOMENTS_KEPT, _spread_kept),
 )  # fmt: skip
+_PAIRS = {"n": "0", "at": "0.0", "to": "0.0", "c": "0.0"}
+_PAIRS_IN = "{n} += 1; d = {x} - {at}; {at} += d / {n}; {to} += ({y} - {to}) / {n}; {c} += d * ({y} - {to})"
+_PAIRS_OUT = "{n}, {at}, {to}, {c} = comoments_without({n}, {at}, {to}, {c}, {x}, {y})"
+_PAIRS_MERGE = "{n}, {at}, {to}, {c} = comoments_merged({n}, {at}, {to}, {c}, {o_n}, {o_at}, {o_to}, {o_c})"
+_PAIRS_KEPT = (partials.COUNT, partials.MEAN, *map(_second, (partials.COUNT, partials.MEAN)), partials.COMOMENT)
+COVARIANCE = Aggregate(
+    "covariance of the population", _PAIRS, _PAIRS_IN, _PAIRS_OUT, "{c} / {n} if {n} else None",
+    _number(lambda kind: DOUBLE), arguments=(2, 2), merge=_PAIRS_MERGE,
+    kept=Kept(
+        _PAIRS_KEPT,
+        lambda find, constants: exp.Div(this=find("comoment"), expression=some(find("count")), typed=False, safe=True),
+    ),
+)  # fmt: skip
+"""Of two arguments, over the events that have both."""
+_SPREADS = {"p": "0.0", "q": "0.0"}
+CORRELATION = Aggregate(
+    "correlation",
+    {**_PAIRS, **_SPREADS},
+    "{n} += 1; d = {x} - {at}; e = {y} - {to}; {at} += d / {n}; {to} += e / {n}; "
+    "{c} += d * ({y} - {to}); {p} += d * ({x} - {at}); {q} += e * ({y} - {to})",
+    "_, _, {p} = moments_without({n}, {at}, {p}, {x}); _, _, {q} = moments_without({n}, {to}, {q}, {y}); " + _PAIRS_OUT,
+    "correlated({n}, {c}, {at}, {p}, {to}, {q})",
+    _number(lambda kind: DOUBLE),
+    arguments=(2, 2),
+    merge="_, _, {p} = moments_merged({n}, {at}, {p}, {o_n}, {o_at}, {o_p}); "
+    "_, _, {q} = moments_merged({n}, {to}, {q}, {o_n}, {o_to}, {o_q}); " + _PAIRS_MERGE,
+    kept=Kept((*_PAIRS_KEPT, partials.M2, _second(partials.M2)), _correlation_kept),
+)
+"""From -1 to 1, of two arguments, over the events that have both; null where one of them is constant."""
 AVEDEV = Aggregate(
     "avedev", MIN.slots, MIN.enter, MIN.leave, "mean_deviation({values})", _number(lambda kind: DOUBLE), merge=MIN.merge
 )
@@ -142,6 +199,12 @@ DISTINCT_COUNT = Aggregate(
     "len({counts})", _long, merge="add_counts({counts}, {o_counts})",
     kept=Kept((partials.VALUES,), lambda find, constants: exp.cast(Size(this=find("set")), "bigint")),
 )  # fmt: skip
+MODE = Aggregate(
+    "mode", DISTINCT_COUNT.slots, DISTINCT_COUNT.enter, DISTINCT_COUNT.leave, "most_common({counts})", _first,
+    merge=DISTINCT_COUNT.merge,
+    kept=Kept((partials.COUNTS,), lambda find, constants: function("rollup_counts_mode", find("counts")), text=True),
+)  # fmt: skip
+"""The most frequent value, exact; of several the least."""
 UNION = Aggregate(
     "union of sets", DISTINCT_COUNT.slots, "add_each({counts}, {x})", "drop_each({counts}, {x})", "tuple({counts})",
     lambda types: ANY, merge=DISTINCT_COUNT.merge,

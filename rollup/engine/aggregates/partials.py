@@ -43,9 +43,10 @@ class Moment:
 class Partial:
     """A partial: its value over events, and its merge over rows that hold it.
 
-    `merge` is given its siblings by name. `helper`, when given, is a weighted mean (numerator, denominator) over the
-    whole group of a row, computed before the merge, which has it as its sibling `HELPER`: the second moment needs the
-    mean of the whole group.
+    `of` says which argument of the aggregate it is of: the first, the second, or the `PAIR` of both, a tuple.
+    `merge` is given the siblings of its argument by name, and those of the other one by `second(name)`. `means` are the
+    arguments whose mean over the whole group of a row it needs, computed before the merge, as the sibling `HELPER`: the
+    second moment needs the mean of the whole group.
 
     `less` is the partial of a group without the events that were taken back, given those of what came and of what was
     taken back, each with its count. None: nothing tells what is left.
@@ -55,11 +56,34 @@ class Partial:
     shape: Shape
     prepare: Callable[[exp.Expr, Moment], exp.Expr]
     merge: Callable[[Find], exp.Expr]
-    helper: Callable[[Find], tuple[exp.Expr, exp.Expr]] | None = None
+    means: tuple[int, ...] = ()
     less: Callable[[Find, Find], exp.Expr] | None = None
+    of: int = 0
+
+    @property
+    def key(self) -> str:
+        """Its name among those of all arguments."""
+        return second(self.name) if self.of == 1 else self.name
 
 
 HELPER = "helper"
+ROUNDING = 1e-15
+"""The distance of doubles from their mean, as a part of it, that rounding makes where all of them are equal."""
+PAIR = 2
+
+
+def second(name: str) -> str:
+    """What a partial of the second argument is called beside those of the first.
+
+    >>> second("mean")
+    'second mean'
+    """
+    return f"second {name}"
+
+
+def own(find: Find, of: int) -> Find:
+    """The siblings as a partial of an argument names them."""
+    return (lambda name: find(second(name))) if of == 1 else find
 
 
 def function(name: str, *arguments: exp.Expr) -> exp.Expr:
@@ -95,15 +119,38 @@ def _merge_m2(find: Find) -> exp.Expr:
     return InOrder(this=exp.Add(this=find("m2"), expression=between))
 
 
-def _weighted(find: Find) -> tuple[exp.Expr, exp.Expr]:
+def weighted(find: Find) -> tuple[exp.Expr, exp.Expr]:
     """Numerator and denominator of the mean of parts weighted by their counts."""
     total = InOrder(this=exp.Mul(this=find("mean"), expression=find("count")))
     there = exp.Not(this=exp.Is(this=find("mean"), expression=exp.Null()))
     return total, exp.Sum(this=exp.Case(ifs=[exp.If(this=there, true=find("count"))]))
 
 
+def _merge_comoment(find: Find) -> exp.Expr:
+    """As the second moment, with a distance of each argument."""
+    x, y = (exp.paren(exp.Sub(this=each("mean"), expression=each(HELPER))) for each in (find, own(find, 1)))
+    between = exp.Mul(this=exp.Mul(this=find("count"), expression=x), expression=y)
+    return InOrder(this=exp.Add(this=find("comoment"), expression=between))
+
+
+def _less_comoment(came: Find, gone: Find) -> exp.Expr:
+    """Chan's formula for two parts, solved for one of them; 0 of one pair."""
+    left = _less_count(came, gone)
+    x, y = (
+        exp.paren(exp.Sub(this=c("mean"), expression=exp.func("COALESCE", g("mean"), c("mean"))))
+        for c, g in ((came, gone), (own(came, 1), own(gone, 1)))
+    )
+    pairs = exp.Mul(this=exp.cast(came("count"), "double"), expression=gone("count"))
+    product = exp.Mul(this=exp.Mul(this=pairs, expression=x), expression=y)
+    between = exp.Div(this=product, expression=some(left), typed=False, safe=True)
+    one = exp.EQ(this=left.copy(), expression=exp.Literal.number(1))
+    zero = exp.cast(exp.Literal.number(0), "double")
+    rest = exp.Sub(this=_less("comoment", came, gone), expression=between)
+    return exp.Case(ifs=[exp.If(this=one, true=zero)], default=rest)
+
+
 def _merge_mean(find: Find) -> exp.Expr:
-    total, count = _weighted(find)
+    total, count = weighted(find)
     return exp.cast(exp.Div(this=total, expression=some(count), typed=False, safe=True), "double")
 
 
@@ -154,6 +201,11 @@ def _text(x: exp.Expr) -> exp.Expr:
     return exp.cast(x.copy(), "text")
 
 
+def _numeric(x: exp.Expr) -> bool:
+    """Whether values are numbers, which have another order than their texts."""
+    return isinstance(x, exp.Cast) and x.to.is_type(*exp.DataType.NUMERIC_TYPES)
+
+
 def _own(name: str, merge: Callable[[exp.Expr], exp.Expr]) -> Callable[[Find], exp.Expr]:
     return lambda find: merge(find(name))
 
@@ -195,8 +247,28 @@ M2 = Partial(
     Shape.DOUBLE,
     lambda x, at: exp.Mul(this=function("VAR_POP", double(x)), expression=exp.Count(this=x.copy())),
     _merge_m2,
-    _weighted,
+    (0,),
     _less_m2,
+)
+COMOMENT = Partial(
+    "comoment",
+    Shape.DOUBLE,
+    lambda pair, at: exp.Mul(
+        this=function("COVAR_POP", *map(double, pair.expressions)),
+        expression=exp.Count(this=pair.expressions[0].copy()),
+    ),
+    _merge_comoment,
+    (0, 1),
+    _less_comoment,
+    PAIR,
+)
+"""The sum of the products of both distances from their means; events that lack one of both are not in it."""
+COUNTS = Partial(
+    "counts",
+    Shape.BYTES,
+    lambda x, at: function("rollup_counts_fold", function("LIST", _text(x)), exp.convert(_numeric(x))),
+    _own("counts", lambda x: function("rollup_counts_merge", function("LIST", x))),
+    less=lambda came, gone: function("rollup_counts_less", came("counts"), gone("counts")),
 )
 VALUES = Partial("set", Shape.ARGUMENTS, lambda x, at: Values(this=x), _own("set", lambda x: Union(this=x)))
 FIRST, LAST = _chosen("first", True), _chosen("last", False)

@@ -249,11 +249,13 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
     least, most = summary.function.arguments
     if not least <= len(arguments) <= most:
         raise PlanError(f"{node.name} takes {most} argument(s), not {len(arguments)}")
-    for constant in arguments[1:]:
+    given = summary.function.kept.arguments if summary.function.kept is not None else 1
+    for constant in arguments[given:]:
         aggregates.check_constant(node.name, constant.value if isinstance(constant, Const) else None)
     kind = arguments[0].type if arguments else LONG
-    if summary.numeric and not kind.numeric:
-        raise PlanError(f"{node.name} takes a number, not {kind}")
+    for one in [kind, *(argument.type for argument in arguments[1:given])] if summary.numeric else ():
+        if not one.numeric:
+            raise PlanError(f"{node.name} takes a number, not {one}")
     if summary.gives is Gives.BOOL and kind != BOOL:
         raise PlanError(f"{node.name} takes a bool, not {kind}")
     if node.name.lower() in semantics.ORDERED:
