@@ -23,6 +23,8 @@ LIMIT = "ROLLUP_OBJECTS_MB"
 """The variable that says how many megabytes copies may take."""
 _LIMIT_MB = 4096
 _AT_ONCE = 8
+_SERVERS = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ACCOUNT_NAME", "AZURITE_BLOB_STORAGE_URL")
+"""What says, beside the name of a bucket, which one it is."""
 _IN_USE = 600.0
 """Seconds since its last use for which a copy stays in any case."""
 _MARKED = 60.0
@@ -72,7 +74,8 @@ def _near(file: str) -> str:
 
 
 def _copy_of(file: Path) -> Path:
-    where = f"{os.environ.get('AWS_ENDPOINT_URL', '')} {file.parent}"
+    servers = " ".join(os.environ.get(name, "") for name in _SERVERS)
+    where = f"{servers} {file.parent}"
     return place() / f"{hashlib.sha256(where.encode()).hexdigest()[:24]}-{file.name}"
 
 

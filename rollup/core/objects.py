@@ -1,7 +1,7 @@
 """Files and objects by name: what a store keeps beside its tables lies in a folder, or in an object store.
 
 A name is a `Path`. One of a folder is Python's own, and nothing is between it and the system; one of an object store
-(`s3://bucket/name`) is an `ObjectPath`, which does the same by requests. Four acts differ in more than the way there,
+(`s3://bucket/name`, `az://container/name`) is an `ObjectPath`, which does the same by requests. Four acts differ in more than the way there,
 and are functions here: `create` (once, whoever is first), `write_durably`, `replace_durably` and `names_in`.
 
 Who may read and write is said by the environment, as the libraries of each store have it; nothing of it is kept here.
@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING, Any, Self
 from rollup.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from obstore.store import S3Store
+    from obstore.store import ObjectStore
 
-SCHEMES = ("s3",)
+SCHEMES = ("s3", "az", "abfss")
 """The object stores whose names are read and written."""
 _NAME = re.compile(r"([a-z][a-z0-9+.-]*):/+([^/]+)(?:/+(.*))?\Z", re.DOTALL)
-_PREFIXES = ("AWS_",)
+_PREFIXES = ("AWS_", "AZURE_", "AZURITE_")
 _STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
 _DETAIL = re.compile(r"(?:: Error performing|: Generic|\n|<).*", re.DOTALL)
 _RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=30)}
@@ -77,7 +77,7 @@ class ObjectPath(PosixPath):
         return self._split[2] or ""
 
     @property
-    def store(self) -> S3Store:
+    def store(self) -> ObjectStore:
         """The client of its bucket."""
         scheme, bucket, _ = self._split
         settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_PREFIXES)))
@@ -268,8 +268,8 @@ def _stat(found: Mapping[str, Any]) -> os.stat_result:
 
 
 @lru_cache(32)
-def _client(bucket: str, settings: tuple[tuple[str, str], ...]) -> S3Store:
-    from obstore.store import S3Store
+def _client(bucket: str, settings: tuple[tuple[str, str], ...]) -> ObjectStore:
+    from obstore.store import from_url
 
     given = dict(settings)
     profile: Any = None
@@ -279,12 +279,9 @@ def _client(bucket: str, settings: tuple[tuple[str, str], ...]) -> S3Store:
         except ImportError:
             raise ConfigError(f"{bucket}: a profile is read by boto3", hint="`pip install boto3`") from None
         profile = Boto3CredentialProvider()
-    plain = given.get("AWS_ENDPOINT_URL", "").startswith("http://")
+    plain = any(value.startswith("http://") for value in given.values())
     options: Any = {"timeout": "20s", "allow_http": plain}
-    return S3Store(
-        bucket.partition("://")[2], client_options=options, retry_config=_RETRIES,
-        credential_provider=profile,
-    )  # fmt: skip
+    return from_url(bucket, client_options=options, retry_config=_RETRIES, credential_provider=profile)
 
 
 def create(path: Path, content: bytes) -> None:

@@ -63,13 +63,13 @@ def place(value: Any) -> str | None:
     """A path of this machine, or the name of a place in an object store.
 
     >>> place("/data/in"), place("s3://bucket/in"), place("ftp://host/in")
-    (None, None, 'a path of this machine, as /data/in, or s3://bucket/…; ftp:// is not read or written')
+    (None, None, 'a path of this machine, as /data/in, or s3://bucket/…, az://container/…; ftp:// is not read or written')
     >>> place("s3:///in")
     'the name of a bucket after s3://'
     """
     if not isinstance(value, str) or not is_object(value):
         said = folder(value)
-        return said and said.replace("/data/in;", "/data/in, or s3://bucket/…;")
+        return said and said.replace("/data/in;", "/data/in, or s3://bucket/…, az://container/…;")
     scheme, _, rest = value.partition("://")
     return f"the name of a bucket after {scheme}://" if not rest.partition("/")[0] else None
 

@@ -16,11 +16,18 @@ from rollup.core.errors import ConfigError
 from rollup.core.options import Known, refuse_unknown, text, whole
 from rollup.core.packages import needed_by
 
-_PLAIN = {"endpoint": "AWS_ENDPOINT_URL", "region": "AWS_REGION", "profile": "AWS_PROFILE"}
+_PLAIN = {
+    "endpoint": "AWS_ENDPOINT_URL",
+    "region": "AWS_REGION",
+    "profile": "AWS_PROFILE",
+    "account": "AZURE_STORAGE_ACCOUNT_NAME",
+}
 _SECRET = {
     "access_key_id_env": "AWS_ACCESS_KEY_ID",
     "secret_access_key_env": "AWS_SECRET_ACCESS_KEY",
     "session_token_env": "AWS_SESSION_TOKEN",
+    "account_key_env": "AZURE_STORAGE_ACCOUNT_KEY",
+    "sas_token_env": "AZURE_STORAGE_SAS_TOKEN",
 }
 _KNOWN: Known = {**dict.fromkeys((*_PLAIN, *_SECRET), text), "cache_mb": whole(1)}
 

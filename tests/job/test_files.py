@@ -299,7 +299,7 @@ def test_an_address_is_refused_and_makes_no_folder_of_that_name(tmp_path: Path, 
     said = (
         "the name of a bucket after s3://"
         if scheme == "s3"
-        else f"or s3://bucket/…; {scheme}:// is not read or written"
+        else f"or s3://bucket/…, az://container/…; {scheme}:// is not read or written"
     )
     with pytest.raises(ConfigError, match=said):
         job.conf  # noqa: B018

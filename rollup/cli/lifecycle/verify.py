@@ -114,13 +114,14 @@ def _elsewhere(path: Path, json: bool) -> int:
     from rollup.core.json_line import json_line
     from rollup.lifecycle.states import damaged
 
-    conf, count = load(path), 0
-    for count, (name, file) in enumerate(damaged(conf, conf.program()), 1):
+    conf = load(path)
+    found = list(damaged(conf, conf.program()))
+    for name, file in found:
         if json:
             print(json_line({"table": name, "damaged": file}))
         else:
             print(f"{name}: {file} is damaged: bring it back from a copy")
-    return count
+    return len(found)
 
 
 def _lost(aggregation: Aggregation, damaged: list[Damaged]) -> StoreError:
