@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from rollup.core.errors import QueryError, RollupError
 from rollup.core.nesting import nests
 from rollup.dimensions import dimensions
 from rollup.lang.sql.source import position
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
 from rollup.retrieval.questions import Ask
@@ -54,29 +56,36 @@ class Asker:
         self.zone = conf.zone_of(self.program)
 
     @nests
-    def query(self, text: str, parameters: Parameters = None) -> pa.Table:
-        """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read."""
+    def query(self, text: str, parameters: Parameters = None, as_of: str | int | None = None) -> pa.Table:
+        """The answer to a question in SiddhiQL or SQL. Raises a RollupError before any data is read.
+
+        `as_of` is the commit of all aggregations of which the text says none: its number, or a time.
+        """
+        moment = None if as_of is None else AsOf.said(str(as_of), self.zone)
         if not is_question(text):
-            return self._sql.query(text, parameters)
+            return self._sql.query(text, parameters, moment)
         try:
-            return self._asked(text)
+            return self._asked(text, moment)
         except RollupError:
             if wrong := _of_source(text):
                 raise wrong from None
             raise
 
-    def _asked(self, text: str) -> pa.Table:
+    def _asked(self, text: str, as_of: AsOf | None) -> pa.Table:
         """The answer to a question in SiddhiQL."""
         name = asked_name(text)
         if name in self.tables:
+            if as_of is not None:
+                raise QueryError(f"{name} has its newest rows alone", hint="`as of` is about aggregations")
             return self._of_table(text, name)
         if name and name not in self.program.aggregations:
             raise self._unknown(text, name)
-        return self.answer(self.planner.ask(text))
+        ask = self.planner.ask(text)
+        return self.answer(replace(ask, as_of=as_of) if ask.as_of is None else ask)
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        snapshot = self.snapshot(ask.aggregation.name)
+        snapshot = self.snapshot(ask.aggregation.name, ask.as_of)
         return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
 
     @cached_property
@@ -126,9 +135,9 @@ class Asker:
         message, hint = said or unknown(name, aggregations, self.tables, self.program.streams)
         return QueryError(message, hint=hint).at(*position(text, _place(text)))
 
-    def snapshot(self, name: str) -> Snapshot:
-        """The newest commit of an aggregation."""
-        return self.store(name).snapshot()
+    def snapshot(self, name: str, as_of: AsOf | None = None) -> Snapshot:
+        """The newest commit of an aggregation, or an earlier one. Raises StoreError for one that is not kept."""
+        return self.store(name).snapshot() if as_of is None else self.store(name).as_of(as_of)
 
     def store(self, name: str) -> Store:
         """The store of an aggregation."""
@@ -171,15 +180,17 @@ def _place(text: str) -> int:
     return found.start(found.lastindex or 0)
 
 
-def query(conf: Conf | Asker | Path | str, text: str, parameters: Parameters = None) -> pa.Table:
+def query(
+    conf: Conf | Asker | Path | str, text: str, parameters: Parameters = None, as_of: str | int | None = None
+) -> pa.Table:
     """Ask the aggregations of a configuration (its path, or what `rollup.open` gave); an Arrow table.
 
     `text` is SiddhiQL (`from A within … per … select …`) or a SELECT with `A WITHIN … PER …` as a table; named windows
     and tables of statements, and dimensions, stand in both by their names alone. `parameters` are those of the SELECT: a list for `?`
-    and `$1`, a mapping for `$name`. AGG_TIMESTAMP is in milliseconds since the epoch. Raises a RollupError that names
+    and `$1`, a mapping for `$name`. `as_of` names an earlier commit, by its number or a time. AGG_TIMESTAMP is in milliseconds since the epoch. Raises a RollupError that names
     what is wrong with the question.
     """
-    return opened(conf).query(text, parameters)
+    return opened(conf).query(text, parameters, as_of)
 
 
 def opened(conf: Conf | Asker | Path | str) -> Asker:

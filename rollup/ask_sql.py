@@ -30,6 +30,7 @@ from rollup.lang.sql.within import Within, columns_used, rewrite
 from rollup.plan.aggregation import TIMESTAMP, Aggregation, column
 from rollup.plan.app import Item, Selection
 from rollup.retrieval.answer import EXTRA
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import ask_for, bounds, zone_for
 from rollup.retrieval.tables import TableReader, Tables
 from rollup.stores.base import Snapshot
@@ -52,6 +53,8 @@ class _Rewritten:
     tables: Mapping[str, pa.Table]
 
 
+Moment = dict[tuple[str, AsOf | None], Snapshot]
+"""The commit of each aggregation that a statement reads."""
 LETTERS = "DEAD_LETTERS"
 """The table of the records that could not be used."""
 
@@ -68,7 +71,7 @@ class SqlAsker:
         self,
         engine: ColumnEngine,
         aggregations: Mapping[str, Aggregation],
-        snapshot: Callable[[str], Snapshot],
+        snapshot: Callable[..., Snapshot],
         tables: Tables | None = None,
         streams: Collection[str] = (),
         letters: Callable[[], pa.Table] | None = None,
@@ -87,13 +90,14 @@ class SqlAsker:
         self._known: dict[tuple[str, str], _Rewritten] = {}
         engine.connection.execute("SET threads = 1")  # several add doubles, and give groups, in an order of chance
 
-    def query(self, sql: str, parameters: Parameters = None) -> pa.Table:
-        """The answer to one SELECT; `parameters` fill `?` and `$1` (a list) or `$name` (a mapping).
+    def query(self, sql: str, parameters: Parameters = None, as_of: AsOf | None = None) -> pa.Table:
+        """The answer to one SELECT; `parameters` fill `?` and `$1` (a list) or `$name` (a mapping). `as_of` is the commit
+        of all sources that say none.
 
         Raises a RollupError, with the position of what is wrong, before any data is read.
         """
         text, values = _numbered(sql, parameters)
-        found = self._rewritten(text, values)
+        found = self._rewritten(text, values, as_of)
         self._check(sql, found.sql)
         numbers = dict[TableReader, int]()
         while True:
@@ -141,24 +145,28 @@ class SqlAsker:
                     return again
         return problem
 
-    def _rewritten(self, text: str, values: Mapping[str, Any]) -> _Rewritten:
-        key = (text, repr(sorted(values.items())))
+    def _rewritten(self, text: str, values: Mapping[str, Any], as_of: AsOf | None) -> _Rewritten:
+        key = (text, repr((sorted(values.items()), as_of)))
         known = self._known.get(key)
         if known is not None and not known.tables and self._holds(known):
             return known
-        moment: dict[str, Snapshot] = {}
+        moment: Moment = {}
         tables: dict[str, pa.Table] = {}
+
+        def source(found: Within) -> exp.Expr:
+            return self._source(found, values, moment, tables, as_of)
+
         try:
-            sql = rewrite(
-                text, self._aggregations, lambda found: self._source(found, values, moment, tables), "duckdb", "duckdb"
-            )
+            sql = rewrite(text, self._aggregations, source, "duckdb", "duckdb")
         finally:
             for snapshot in moment.values():
                 snapshot.close()
+        if as_of is not None and not moment:
+            raise QueryError("the statement asks no aggregation, so it has no earlier commit", hint="A WITHIN … PER …")
         left = {name: values[name] for name in _parameters(sql) if name in values}
         if len(self._known) > _KEPT:
             self._known.clear()
-        filed = {name: one.in_files for name, one in moment.items()}
+        filed = {name: one.in_files for (name, earlier), one in moment.items() if earlier is None}
         serials = {name: one.serial for name, one in filed.items() if one is not None}
         made = _Rewritten(sql, serials, left, tables)
         if len(serials) == len(moment) and not may_say(text):
@@ -171,16 +179,23 @@ class SqlAsker:
         return all(one is not None and one.serial == known.serials[name] for name, one in newest.items())
 
     def _source(
-        self, within: Within, values: Mapping[str, Any], moment: dict[str, Snapshot], tables: dict[str, pa.Table]
+        self,
+        within: Within,
+        values: Mapping[str, Any],
+        moment: Moment,
+        tables: dict[str, pa.Table],
+        as_of: AsOf | None,
     ) -> exp.Expr:
         aggregation = self._aggregations[within.aggregation]
         nodes = [node for node in (within.args["start"], within.args.get("end")) if node is not None]
         per = _constant(within.args["per"], values)
         start, end = bounds([_constant(node, values) for node in nodes], zone_for(aggregation, per))
         ask = ask_for(aggregation, start, end, per, _selection(aggregation, within), within.fill)
-        if aggregation.name not in moment:
-            moment[aggregation.name] = self._snapshot(aggregation.name)
-        snapshot = moment[aggregation.name]
+        earlier = AsOf.said(within.as_of, zone_for(aggregation, per)) if within.as_of else as_of
+        place = aggregation.name, earlier
+        if place not in moment:
+            moment[place] = self._snapshot(aggregation.name) if earlier is None else self._snapshot(*place)
+        snapshot = moment[place]
         filed = None if self._by_rows else snapshot.in_files
         if filed is not None:
             return exp.Subquery(this=exp.Var(this=filed.inlined(ask, tables)))

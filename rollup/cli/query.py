@@ -38,6 +38,9 @@ def query(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     text: Annotated[str, typer.Argument(help="from A within '2018-01-** **:**:**' per 'days' select …, or SQL.")],
     form: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+    as_of: Annotated[
+        str | None, typer.Option(help="Answer from an earlier commit: its number, or a time, '2026-11-29 12:00:00'.")
+    ] = None,
     epoch: Annotated[bool, typer.Option("--epoch", help="Times as milliseconds since 1970.")] = False,
     plot: Annotated[
         str | None, typer.Option(help="Draw the series: '-' in the terminal, or a file .png, .svg, .pdf.")
@@ -49,7 +52,7 @@ def query(
     from rollup.lifecycle.completeness import remarks
 
     asker = opened(found)
-    answer = asker.query(text)
+    answer = asker.query(text, as_of=as_of)
     for remark in remarks(asker, text, answer):
         print(f"rollup: {remark}", file=sys.stderr)
     if plot is not None:

@@ -191,7 +191,8 @@ class LocalHost:
 
     def ask(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        snapshot = self.stores[ask.aggregation.name].snapshot()
+        store = self.stores[ask.aggregation.name]
+        snapshot = store.snapshot() if ask.as_of is None else store.as_of(ask.as_of)
         return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
 
     def _fitting(self, stream: StreamDef, row: Sequence[Any]) -> list[Any] | None:

@@ -147,6 +147,7 @@ class Retrieval:
     selection: Selection
     fill: str | None = None
     explain: bool = False
+    as_of: str | None = None
 
 
 @dataclass(frozen=True)

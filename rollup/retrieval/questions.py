@@ -41,6 +41,7 @@ from rollup.retrieval.answer import (
     level_rows,
     row_order,
 )  # fmt: skip
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.gaps import FILLS, filled, grid
 from rollup.retrieval.merging import merged, over_keys
 from rollup.retrieval.previous import Look, earlier, looks_of, with_earlier
@@ -127,7 +128,7 @@ class Ask(Asked):
 
     `segments` are, for `per 'auto'`, the ranges of each level; then `per` is the coarsest of them. Of a `period`, `per`
     is the level that is read, and `spans` are those that begin in the range.
-    `groups` are what `merge(x)` or a period's keys merge to. `looks` are its calls of `previous`, `earlier` the buckets
+    `as_of` is the commit it reads, if that is not the newest. `groups` are what `merge(x)` or a period's keys merge to. `looks` are its calls of `previous`, `earlier` the buckets
     that these need (see `rollup.retrieval.previous`), and `reads` the ranges in which all buckets lie. `constants` stand in the places of `on` (see `rollup.retrieval.plan_cache`), so that questions that differ in them
     share their SQL.
     """
@@ -148,6 +149,7 @@ class Ask(Asked):
     earlier: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
     reads: tuple[tuple[int, int], ...] = ()
     groups: Groups | None = None
+    as_of: AsOf | None = None
     made: dict[object, object] = field(default_factory=dict[object, object], compare=False, repr=False)
 
     @property
@@ -294,6 +296,8 @@ def plan(query: Retrieval, aggregations: Mapping[str, Aggregation], constants: t
     zone = zone_for(aggregation, word)
     start, end = bounds([constant(node) for node in query.within], zone, query.within[0])
     ask = ask_for(aggregation, start, end, word, query.selection, fill, query.on, query.per)
+    if query.as_of is not None:
+        ask = replace(ask, as_of=_as_of(query.as_of, zone))
     ask = replace(ask, explain=query.explain, constants=constants)
     ask.prepared()
     if fill is not None:
@@ -416,6 +420,13 @@ def _fill_word(query: Retrieval) -> str | None:
             *_place(query.fill)
         )
     return None if query.fill is None else str(query.fill)
+
+
+def _as_of(said: str, zone: str) -> AsOf:
+    try:
+        return AsOf.said(said, zone)
+    except QueryError as problem:
+        raise problem.at(*_place(said)) from None
 
 
 def _place(word: str) -> tuple[int | None, int | None]:

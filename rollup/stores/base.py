@@ -14,7 +14,9 @@ from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
+from rollup.core.errors import StoreError
 from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, Question
 from rollup.stores.salvage import Salvage
 
@@ -114,6 +116,14 @@ def ledger_schema(aggregation: Aggregation) -> pa.Schema:
     keys = [(key.name, key.type.arrow) for key in aggregation.keys]
     counted = [(KIND, pa.string()), (EVENTS, pa.int64())]
     return pa.schema([(TIMESTAMP, pa.int64()), (ZONE, pa.string()), *keys, *counted])
+
+
+def newest_alone(aggregation: Aggregation) -> StoreError:
+    """The refusal of an earlier commit by a store that changes its rows in place."""
+    return StoreError(
+        f"the store of {aggregation.name} has its newest commit alone",
+        hint="questions `as of` an earlier one need a Delta store",
+    )
 
 
 class Snapshot(Protocol):
@@ -228,6 +238,10 @@ class Store(Tables, Protocol):
 
     def snapshot(self) -> Snapshot:
         """The newest commit, to read from."""
+        ...
+
+    def as_of(self, moment: AsOf) -> Snapshot:
+        """An earlier commit. Raises StoreError where it is not kept, which says how far back the kept ones go."""
         ...
 
     def forget(self) -> None:

@@ -13,8 +13,9 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Question, late_rows, open_rows
-from rollup.stores.base import Commit, Loaded, Size, ledger_schema
+from rollup.stores.base import Commit, Loaded, Size, Snapshot, ledger_schema, newest_alone
 
 
 class MemoryStore:
@@ -62,6 +63,9 @@ class MemoryStore:
         if shown is None or shown[0] is not last:
             shown = self._shown = last, open_rows(self.engine, self.aggregation, state)
         return shown[1]
+
+    def as_of(self, moment: AsOf) -> Snapshot:
+        raise newest_alone(self.aggregation)
 
     def newest(self, level: Duration) -> dict[str, int]:
         found = self.tables[level].group_by(ZONE).aggregate([(TIMESTAMP, "max")]).to_pydict()

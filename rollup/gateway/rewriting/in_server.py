@@ -11,6 +11,7 @@ from rollup.gateway.rewriting.mentions import Source
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import Selection
 from rollup.retrieval.questions import Ask, ask_for
+from rollup.stores.base import newest_alone
 from rollup.stores.postgres.text import encode
 from rollup.stores.sql.ddl import Tables, answerable, stored_relations
 
@@ -27,6 +28,8 @@ def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
     """
     try:
         given = source.given
+        if given.get("as_of"):
+            raise newest_alone(aggregation)
         if given.get("view"):
             return f"(select * from {_view(aggregation, schema, source)})"
         fill: str | None = given.get("fill")

@@ -27,6 +27,7 @@ from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
 from rollup.gateway.rewriting.mentions import columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.gaps import FILLS
 from rollup.retrieval.questions import AUTO, bounds, level_or_period, zone_for
 from rollup.retrieval.tables import TableReader
@@ -93,11 +94,12 @@ class Slices:
             raise QueryError(f"aggregation {name!r} is not defined", hint=f"known are {', '.join(self.aggregations)}")
         _check(spec)
         start, end, per = asked_range(aggregation, spec, values)
-        if name not in moment:
-            moment[name] = await self._newest(name)
+        number = await self._as_of(aggregation, spec["as_of"]) if "as_of" in spec else moment.get(name)
+        if number is None:
+            number = moment[name] = await self._newest(name)
         loaded = _loaded(aggregation, spec.get("columns"))
         where, limit, fill = _where(aggregation, spec), spec.get("limit"), spec.get("fill")
-        key = Key(name, moment[name], start, end, per, loaded, where, limit, fill)
+        key = Key(name, number, start, end, per, loaded, where, limit, fill)
         table = await self._held(session, key)
         return select_from(aggregation, frozenset(loaded), table)
 
@@ -108,6 +110,10 @@ class Slices:
             moment[reader] = await self._in_thread(reader.newest)
         table = await self._held(session, Key(name, moment[reader], 0, 0, "", tuple(stream.attributes)))
         return select_kept(stream, table)
+
+    async def _as_of(self, aggregation: Aggregation, said: str) -> int:
+        moment = AsOf.said(said, aggregation.zone)
+        return await self._in_thread(lambda: self.loader.as_of(aggregation.name, moment))
 
     async def _newest(self, name: str) -> int:
         folder = self.folders.get(name)
@@ -266,6 +272,8 @@ def _check(spec: Mapping[str, Any]) -> None:
         or not isinstance(spec.get("where", []), list)
     ):
         raise QueryError("a spec's `columns` is a list of names, its `where` a list")
+    if not isinstance(spec.get("as_of", ""), str):
+        raise QueryError("a spec's `as_of` is a text")
     if spec.get("fill") not in (None, *FILLS):
         raise QueryError(f"unknown fill {spec.get('fill')!r}", hint=", ".join(FILLS))
     if type(limit) is not int or not 0 <= limit < 2**31:

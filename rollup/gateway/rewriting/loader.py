@@ -31,6 +31,7 @@ from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
 from rollup.retrieval.answer import Groups, bucket_rows, row_order
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, ask_for, attributes
 from rollup.retrieval.tables import Tables
 from rollup.retrieval.trees import Asked, Sides
@@ -181,6 +182,10 @@ class Loader:
         """The number of the newest commit, from the store. Raises StoreError when there is none."""
         return self._stores().snapshot(aggregation).number
 
+    def as_of(self, aggregation: str, moment: AsOf) -> int:
+        """The number of an earlier commit. Raises StoreError where it is not kept."""
+        return self._stores().as_of(aggregation, moment)
+
     def warm(self) -> None:
         """Open what a first question would have to open, and ask one small one of each aggregation."""
         stores = self._stores()
@@ -308,6 +313,11 @@ class Stores:
             return DeltaSnapshot(reader, reader.records.read(number))
         except FileNotFoundError:
             raise StoreError(f"commit {number} of {aggregation} is gone", hint="ask again") from None
+
+    def as_of(self, aggregation: str, moment: AsOf) -> int:
+        """The number of an earlier commit. Raises StoreError where it is not kept."""
+        reader = self._readers.get(aggregation)
+        return (self._asker.snapshot(aggregation, moment) if reader is None else reader.as_of(moment)).number
 
     def aggregation(self, name: str) -> Aggregation:
         """The declaration, as these stores have it."""

@@ -35,7 +35,7 @@ _MARK = f"rollup_{secrets.token_hex(6)}_"
 class Source:
     """One source of a text: `low`, `high` and `per` as SQL, their `values` when all are constants.
 
-    `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; `fill`; `view`, for
+    `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; `fill`; `as_of`; `view`, for
     a level's view, whose range may be empty or open.
     """
 
@@ -205,6 +205,8 @@ def _spec(aggregation: Aggregation, within: Within, view: bool = False) -> str:
         spec["view"] = True
     if within.fill:
         spec["fill"] = within.fill
+    if within.as_of:
+        spec["as_of"] = within.as_of
     return json.dumps(spec, sort_keys=True)
 
 

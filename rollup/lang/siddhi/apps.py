@@ -158,6 +158,10 @@ class Reader(Expressions):
         words = " ".join(str(part).lower() for part in parts)
         return Clause("fill", parts[0].update(value=words))  # still a token, so that it can be pointed at
 
+    def as_of(self, meta: Meta, parts: list[Token]) -> Clause:
+        text = parts[0].update(value=f"commit {parts[1]}") if len(parts) > 1 else parts[0].update(value=parts[0][1:-1])
+        return Clause("as_of", text)
+
     def filter(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
         return Clause("filter", parts[0])
 
@@ -294,8 +298,9 @@ class Reader(Expressions):
         name = parts[1] if explain else parts[0]
         on = next((part for part in parts if isinstance(part, exp.Expr)), None)
         return Retrieval(
-            name, on, clauses.get("within", ()), clauses.get("per"), selection_of(parts), clauses.get("fill"), explain
-        )
+            name, on, clauses.get("within", ()), clauses.get("per"), selection_of(parts), clauses.get("fill"), explain,
+            clauses.get("as_of"),
+        )  # fmt: skip
 
     # annotations
 

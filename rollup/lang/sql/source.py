@@ -2,9 +2,10 @@
 
 Three spellings mean the same node, so that strict SQL parsers of BI tools can ask too:
 
-    TradeAgg WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word)] [[AS] alias]
-    TradeAgg(bound[, bound], unit[, fill => 'word']) [[AS] alias]
-    "TradeAgg within bound[, bound] per unit [fill word]" [[AS] alias]
+    TradeAgg WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word)]
+        [AS OF commit] [[AS] alias]
+    TradeAgg(bound[, bound], unit[, fill => 'word'][, as_of => 'commit']) [[AS] alias]
+    "TradeAgg within bound[, bound] per unit [fill word] [as of commit]" [[AS] alias]
 
 Here are the node they all become and the parser that builds it; `rollup.lang.sql.within` works on whole texts.
 """
@@ -25,8 +26,9 @@ from rollup.plan.likeness import near
 
 _FILLS = ("null", "zero", "previous", "linear")
 FILLS = (*_FILLS, *(f"{word} range" for word in _FILLS))
-CLAUSE_HINT = "write NAME WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word[, range])] [AS alias], each bound quoted, a number or a parameter"
-CALL_HINT = "write NAME(bound, unit) or NAME(start, end, unit), and fill => 'word' if wanted"
+CLAUSE_HINT = "write NAME WITHIN bound[, bound] PER unit [OVER window] [BY (keys)] [IN ZONE zone] [FILL (word[, range])] [AS OF commit] [AS alias], each bound quoted, a number or a parameter"
+CALL_HINT = "write NAME(bound, unit) or NAME(start, end, unit), and fill => 'word', as_of => 'commit 17' if wanted"
+AS_OF_HINT = "AS OF COMMIT 17, or AS OF '2026-11-29 12:00:00'"
 INLINE_HINT = 'write "NAME within bound[, bound] per unit", and fill word if wanted'
 _FILL_HINT = "allowed: " + ", ".join(_FILLS)
 _BOUND_STARTS = frozenset(
@@ -44,7 +46,7 @@ class Within(Expression):
     """
 
     arg_types: ClassVar[dict[str, bool]] = {
-        "this": True, "start": True, "end": False, "per": True, "fill": False,
+        "this": True, "start": True, "end": False, "per": True, "fill": False, "as_of": False,
         "alias": False, "lateral": False, "joins": False,
     }  # fmt: skip
 
@@ -57,6 +59,12 @@ class Within(Expression):
     def fill(self) -> str | None:
         """One of `FILLS`, or None when gaps stay gaps."""
         word = self.args.get("fill")
+        return word.name if word else None
+
+    @property
+    def as_of(self) -> str | None:
+        """The commit that is read, as `rollup.retrieval.as_of` reads it; None: the newest."""
+        word = self.args.get("as_of")
         return word.name if word else None
 
     @property
@@ -106,6 +114,7 @@ class _Clause(NamedTuple):
     end: exp.Expr | None
     per: exp.Expr
     fill: str | None = None
+    as_of: str | None = None
 
 
 def position(sql: str, offset: int) -> tuple[int, int]:
@@ -176,13 +185,15 @@ def _inline_clause(text: str) -> _Clause:
     bounds = [part.strip() for part in " ".join(words[: pers[-1]]).split(",")]
     if len(bounds) > 2 or not all(bounds):
         raise SyntaxProblem("WITHIN needs one or two bounds in the quoted name", hint=INLINE_HINT)
-    unit, *tail = re.split(r"\bfill\b", " ".join(words[pers[-1] + 1 :]), maxsplit=1, flags=re.IGNORECASE)
+    rest, *earlier = re.split(r"\bas\s+of\b", " ".join(words[pers[-1] + 1 :]), maxsplit=1, flags=re.IGNORECASE)
+    unit, *tail = re.split(r"\bfill\b", rest, maxsplit=1, flags=re.IGNORECASE)
     tail = [re.sub("[(),]", " ", each) for each in tail]
     if not unit.strip() or (tail and len(tail[0].split()) not in (1, 2)):
         raise SyntaxProblem("PER needs one unit in the quoted name", hint=INLINE_HINT)
     start, *end = map(_inline_literal, bounds)
     per = exp.Literal.string(unit.strip().strip("'"))
-    return _Clause(start, end[0] if end else None, per, _fill_word(" ".join(tail[0].split())) if tail else None)
+    fill = _fill_word(" ".join(tail[0].split())) if tail else None
+    return _Clause(start, end[0] if end else None, per, fill, earlier[0].strip().strip("'") if earlier else None)
 
 
 def _fill_word(text: str) -> str:
@@ -286,6 +297,8 @@ class WithinParser(Parser):
         within = Within(this=table, start=clause.start, end=clause.end, per=clause.per)
         if clause.fill:
             within.set("fill", exp.Var(this=clause.fill))
+        if clause.as_of:
+            within.set("as_of", exp.Literal.string(clause.as_of))
         label = self.sql[last.start : last.end + 1]
         within.meta.update(span=(first, self._prev.end + 1), position=position(self.sql, first))
         within.meta.update(name=last.text, label=label)
@@ -315,7 +328,16 @@ class WithinParser(Parser):
             self._advance(2)
             fill = self._parse_fill_word(and_range=True)
             self._match_r_paren()
-        return _Clause(start, end, per, fill)
+        return _Clause(start, end, per, fill, self._parse_as_of())
+
+    def _parse_as_of(self) -> str | None:
+        if not self._match_text_seq("AS", "OF"):
+            return None
+        commit = self._match_text_seq("COMMIT")
+        operand = self._parse_operand("AS OF needs a commit or a time", AS_OF_HINT)
+        if not isinstance(operand, exp.Literal) or operand.is_string == bool(commit):
+            raise self._refuse("AS OF takes a commit or a time as a text", AS_OF_HINT)
+        return f"commit {operand.name}" if commit else operand.name
 
     def _said_more(self, per: exp.Expr) -> exp.Expr:
         """What PER takes, with what OVER, BY and IN ZONE say as parts of its text."""
@@ -366,11 +388,11 @@ class WithinParser(Parser):
 
     def _parse_call(self, name: Token) -> _Clause:
         given: list[exp.Expr] = []
-        fill = None
+        named = dict[str, str]()
         self._advance()
         while not self._match(TokenType.R_PAREN):
             if self._next.token_type in (TokenType.FARROW, TokenType.COLON_EQ):
-                fill = self._parse_named_fill()
+                named.update([self._parse_named()])
             else:
                 given.append(self._parse_operand("an argument is missing", CALL_HINT))
             if not self._match(TokenType.COMMA) and self._curr.token_type != TokenType.R_PAREN:
@@ -378,13 +400,21 @@ class WithinParser(Parser):
         if len(given) not in (2, 3):
             message = f"{name.text} takes two or three arguments, not {len(given)}"
             raise self._refuse(message, CALL_HINT, name.start)
-        return _Clause(given[0], given[1] if len(given) == 3 else None, given[-1], fill)
+        return _Clause(
+            given[0], given[1] if len(given) == 3 else None, given[-1], named.get("fill"), named.get("as_of")
+        )
 
-    def _parse_named_fill(self) -> str:
-        if self._curr.text.casefold() != "fill":
+    def _parse_named(self) -> tuple[str, str]:
+        name = self._curr.text.casefold()
+        if name not in ("fill", "as_of"):
             raise self._refuse(f"unknown argument name '{self._curr.text}'", CALL_HINT)
         self._advance(2)
-        return self._parse_fill_word()
+        if name == "fill":
+            return name, self._parse_fill_word()
+        said = self._parse_operand("as_of needs a commit or a time", CALL_HINT)
+        if not isinstance(said, exp.Literal):
+            raise self._refuse("as_of takes a constant", CALL_HINT)
+        return name, said.name
 
 
 def _identifier(token: Token) -> exp.Identifier:

@@ -18,11 +18,12 @@ import pyarrow as pa
 from rollup.aggregation.state import State
 from rollup.checkpoint.checksums import says_its_sum
 from rollup.checkpoint.records import Record, RecordFolder, home, identity
-from rollup.core.calendar import Duration
+from rollup.core.calendar import Duration, to_local
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.core.identifiers import quoted
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
 from rollup.stores.base import Damaged, Loaded, Size, ledger_schema
@@ -77,6 +78,26 @@ class DeltaReader:
                 if seen and self.records.newest() == record:  # so it is this one that was looked at
                     self._last = DeltaSnapshot(self, record, seen)
                     return self._last
+
+    def as_of(self, moment: AsOf) -> DeltaSnapshot:
+        """An earlier commit. Raises StoreError where it is not kept."""
+        newest, numbers = self.snapshot(), self.records.numbers()
+        if moment.commit is not None:
+            found = moment.commit if moment.commit in numbers else None
+        else:
+            found = max((n for n in numbers if self.records.made(n) * 1000 <= (moment.instant or 0)), default=None)
+        if found == newest.number:
+            return newest
+        try:
+            if found is not None:
+                return DeltaSnapshot(self, self.records.read(found), self.records.identity(found))
+        except FileNotFoundError:  # a writer has just removed it
+            numbers = self.records.numbers()
+        since = f"{to_local(int(self.records.made(numbers[0]) * 1000), self.aggregation.zone):%Y-%m-%d %H:%M:%S}"
+        raise StoreError(
+            f"{self.aggregation.name} has no such commit: kept are {numbers[0]} (made at {since} {self.aggregation.zone}) to {numbers[-1]}",
+            hint="of earlier commits nothing is kept, and nothing is known of later ones",
+        )
 
     def _is_of(self, snapshot: DeltaSnapshot) -> bool:
         """Whether a snapshot's record is still the one of its number: after a rebuild it may be another."""

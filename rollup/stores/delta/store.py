@@ -31,6 +31,7 @@ from rollup.core.identifiers import quoted
 from rollup.core.lengths import milliseconds
 from rollup.core.objects import ObjectPath, at, holds_table, remove_all
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.stores.base import Commit, Filed, Loaded, Rewrite
 from rollup.stores.delta.change import add_columns, replace
 from rollup.stores.delta.compact import Compactor, swap
@@ -356,9 +357,16 @@ class DeltaStore:
 
     def snapshot(self) -> DeltaSnapshot:
         """The newest commit, to read from."""
+        return self._reading.snapshot()
+
+    def as_of(self, moment: AsOf) -> DeltaSnapshot:
+        return self._reading.as_of(moment)
+
+    @property
+    def _reading(self) -> DeltaReader:
         if self._reader is None:
             self._reader = DeltaReader(self.aggregation, self.engine, self.root)
-        return self._reader.snapshot()
+        return self._reader
 
     def newest(self, level: Duration) -> dict[str, int]:
         table = self._rows(level, None, [TIMESTAMP, ZONE]).group_by(ZONE).aggregate([(TIMESTAMP, "max")]).to_pydict()

@@ -22,8 +22,9 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import FencedError, StoreError
 from rollup.core.identifiers import same
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import late_rows, open_rows, open_schema
-from rollup.stores.base import Commit, Loaded, Rewrite
+from rollup.stores.base import Commit, Loaded, Rewrite, Snapshot, newest_alone
 from rollup.stores.faults import point
 from rollup.stores.salvage import Salvage
 from rollup.stores.sql.ddl import Tables
@@ -151,6 +152,9 @@ class SqlStore:
     def snapshot(self) -> SqlSnapshot:
         """The commit that is the newest when it is first read, to read from."""
         return SqlSnapshot(self)
+
+    def as_of(self, moment: AsOf) -> Snapshot:
+        raise newest_alone(self.aggregation)
 
     def newest(self, level: Duration) -> dict[str, int]:
         """For each zone, the newest AGG_TIMESTAMP in a level's table."""
