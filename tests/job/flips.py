@@ -1,8 +1,9 @@
-"""A harness that turns one bit of a file that a job wrote, runs the job on, and asks: noticed, harmless, or wrong?
+"""A harness that turns one bit of a file that a job wrote and asks: noticed, harmless, or wrong?
 
-Tables and files of sinks are left out: they are their readers'. `python -m tests.job.flips FOLDER --flips 300 --seed 1` prints a JSON line for each flip that is neither, and at the end how many
-there were of each kind. A flip is noticed when the job, a question or `rollup verify` says so in words; it is harmless when all
-that users see is what a job without it has. Like `tests.job.kills` it runs forks over a model of Spark.
+`python -m tests.job.flips FOLDER --flips 300 --seed 1` prints a JSON line for each flip that is neither, and at the end how many
+there were of each kind. First `rollup verify` looks, in one process for many flips. What it does not name, and some of what
+it does, goes on to a run of the job in a copy, several flips at once while they are harmless: a flip is noticed when the job, a question or `rollup verify` says so in words; it
+is harmless when all that users see is what a job without it has. Like `tests.job.kills` it runs forks over a model of Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import random
 import shutil
 import sys
 from collections import Counter
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +24,41 @@ from tests.job.jobs import Job
 from tests.job.kills import Forked, Round, inside, once, warm
 
 FILES, MORE = 8, 4
+AT_ONCE, SAMPLE, TOGETHER = 100, 25, 8
+"""Flips that one process looks at; how many of those that `verify` notices one goes on to a run; flips in one run."""
+WRITTEN = ("tables", "checkpoint", "counts", "falls")
 
 
-def flip(file: Path, moments: random.Random) -> int:
-    """Turn one bit of a file; which."""
-    content = bytearray(file.read_bytes())
-    bit = moments.randrange(8 * len(content))
-    content[bit // 8] ^= 1 << bit % 8
-    file.write_bytes(content)
-    return bit
+@dataclass(frozen=True)
+class Flip:
+    """A bit of a file, below the folder of a job."""
+
+    file: str
+    bit: int
+
+    def turn(self, folder: Path) -> None:
+        """Turn it, or turn it back."""
+        content = bytearray((folder / self.file).read_bytes())
+        content[self.bit // 8] ^= 1 << self.bit % 8
+        (folder / self.file).write_bytes(content)
+
+
+def looked(found: Job, some: list[Flip]) -> list[str]:
+    """What `rollup verify` makes of each flip: it names the file, is silent, or ends with a traceback."""
+    from typer.testing import CliRunner
+
+    from rollup.cli.main import cli
+
+    results = list[str]()
+    for one in some:
+        one.turn(found.folder)
+        checked = CliRunner().invoke(cli, ["verify", str(found.path)])
+        one.turn(found.folder)
+        if checked.exception is not None and not isinstance(checked.exception, SystemExit | RollupError):
+            results.append(f"traceback: {checked.exception!r}")
+        else:
+            results.append("noticed" if checked.exit_code else "silent")
+    return results
 
 
 def seen(one: Round, found: Job) -> dict[str, Any]:
@@ -94,21 +122,52 @@ def flips(folder: Path, number: int, seed: int) -> Counter[str]:
     code, said = one.finish(whole)
     assert code == 0, said
     wanted = inside(partial(one.everything, whole))
-    for _ in range(number):
-        shutil.rmtree(folder / "trial", ignore_errors=True)
-        shutil.copytree(base.folder, folder / "trial")
-        found = one.job("trial", 2)
-        there = [path for path in sorted(found.folder.rglob("*")) if path.is_file() and path.stat().st_size]
-        ours = [path for path in there if path.relative_to(found.folder).parts[0] in ("tables", "checkpoint")]
-        kind = moments.choice(sorted({_kind(path, found.folder) for path in ours}))  # else most are files of one kind
-        file = moments.choice([path for path in ours if _kind(path, found.folder) == kind])
-        bit = flip(file, moments)
-        ended, said = verdict(one, found, wanted)
-        results[ended] += 1
-        if ended not in ("harmless", "refused", "verified"):
-            name = file.relative_to(found.folder).as_posix()
-            print(json.dumps({"seed": seed, "file": name, "bit": bit, "ended": ended, "said": said}), flush=True)
+    for begin in range(0, number, AT_ONCE):
+        some = [picked(base.folder, moments) for _ in range(min(AT_ONCE, number - begin))]
+        silent = list[Flip]()
+        for place, (each, said) in enumerate(zip(some, inside(partial(looked, base, some)), strict=True)):
+            if said == "silent":
+                silent.append(each)
+            elif said == "noticed" and place % SAMPLE:
+                results["verified"] += 1
+            else:
+                sampled = said == "noticed"
+                results += tried(one, base, [each], wanted, seed) if sampled else told(seed, [each], "traceback", said)
+        for at in range(0, len(silent), TOGETHER):
+            results += tried(one, base, silent[at : at + TOGETHER], wanted, seed)
+        print(f"{begin + len(some)} of {number}: {dict(results)}", file=sys.stderr, flush=True)
     return results
+
+
+def tried(one: Round, base: Job, some: list[Flip], wanted: dict[str, Any], seed: int) -> Counter[str]:
+    """Run the job on with flips; where they are not harmless together, with each half of them."""
+    shutil.rmtree(one.folder / "trial", ignore_errors=True)
+    shutil.copytree(base.folder, one.folder / "trial")
+    found = one.job("trial", 2)
+    for each in some:
+        each.turn(found.folder)
+    ended, said = verdict(one, found, wanted)
+    if ended != "harmless" and len(some) > 1:
+        half = len(some) // 2
+        return tried(one, base, some[:half], wanted, seed) + tried(one, base, some[half:], wanted, seed)
+    return told(seed, some, ended, said)
+
+
+def told(seed: int, some: list[Flip], ended: str, said: str) -> Counter[str]:
+    """How flips ended; a line for each that is neither noticed nor harmless."""
+    if ended not in ("harmless", "refused", "verified"):
+        for each in some:
+            print(json.dumps({"seed": seed, **asdict(each), "ended": ended, "said": said}), flush=True)
+    return Counter({ended: len(some)})
+
+
+def picked(folder: Path, moments: random.Random) -> Flip:
+    """A bit of any file that the job or Spark wrote: first a kind of file, else most were files of one kind."""
+    there = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size]
+    ours = [path for path in there if path.relative_to(folder).parts[0] in WRITTEN]
+    kind = moments.choice(sorted({_kind(path, folder) for path in ours}))
+    file = moments.choice([path for path in ours if _kind(path, folder) == kind])
+    return Flip(file.relative_to(folder).as_posix(), moments.randrange(8 * file.stat().st_size))
 
 
 def _kind(path: Path, folder: Path) -> str:
@@ -125,7 +184,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     shutil.rmtree(given.folder, ignore_errors=True)
-    warm()
+    warm(statements=True)
     results = flips(given.folder, given.flips, given.seed)
     print(json.dumps(results))
     sys.exit(any(results[ended] for ended in ("wrong", "traceback", "hangs")))

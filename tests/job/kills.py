@@ -35,6 +35,7 @@ from deltalake import DeltaTable
 
 import rollup
 from rollup.checkpoint.records import RecordFolder
+from rollup.program import compile_app
 from tests.job.jobs import Job, answers
 
 STREAM = "define stream {name} (k string, v double, n long, ts long);\n"
@@ -310,14 +311,17 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def warm() -> None:
-    """Import here what a job imports, so that forks need not."""
+def warm(statements: bool = False) -> None:
+    """Import here what a job and `verify` import, and make what reads apps, so that forks need not."""
     with TemporaryDirectory() as folder:
-        one = Round(Path(folder) / "warm", random.Random(1))
+        one = Round(Path(folder) / "warm", random.Random(1), statements=statements)
         names = Path(folder) / "names.json"
 
         def work() -> None:
-            once(one.job("warm", 30).path)
+            once((job := one.job("warm", 30)).path)
+            if statements:
+                one.everything(job)
+                rollup_command("verify", str(job.path))
             names.write_text(json.dumps(sorted(sys.modules)))
 
         run = Forked(work, Path(folder) / "said.txt")
@@ -327,6 +331,17 @@ def warm() -> None:
         for name in json.loads(names.read_text()):
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        if statements:
+            compile_app(one.app)
+
+
+def rollup_command(*words: str) -> int:
+    """A command of the command line; its exit code."""
+    from typer.testing import CliRunner
+
+    from rollup.cli.main import cli
+
+    return CliRunner().invoke(cli, list(words)).exit_code
 
 
 def go_back(found: Job, name: str, how_far: float) -> None:
