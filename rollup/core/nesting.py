@@ -36,9 +36,10 @@ def nests(work: Callable[Given, Made]) -> Callable[Given, Made]:
         try:
             return work(*given, **named)
         except (RecursionError, IndentationError):  # the second is Python's word for code of ours with too many levels
-            raise SyntaxProblem("the text nests too deeply", hint=_HINT) from None
+            raise SyntaxProblem(TOO_DEEP, hint=NESTING) from None
 
     return working
 
 
-_HINT = "a hundred levels are read; a long list of values is one: x in (1, 2, …)"
+TOO_DEEP = "the text nests too deeply"
+NESTING = "a hundred levels are read; a long list of values is one: x in (1, 2, …)"

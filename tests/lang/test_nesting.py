@@ -117,10 +117,12 @@ def test_what_programs_write_runs(language: Callable[[str], list[int] | None], s
     assert language(SHAPES[shape](WRITTEN)) in (None, [1, 42, 99])
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_is_too_deep_is_refused_in_a_sentence(language: Callable[[str], list[int] | None]) -> None:
+@pytest.mark.parametrize(
+    ("language", "shape"), [*((each, "not") for each in LANGUAGES), (sql, "or"), (streaming_sql, "or")]
+)
+def test_what_is_too_deep_is_refused_in_a_sentence(language: Callable[[str], list[int] | None], shape: str) -> None:
     with pytest.raises(RollupError, match="nests too deeply"):
-        language(SHAPES["not"](TOO_DEEP))
+        language(SHAPES[shape](TOO_DEEP))
 
 
 TRUE, FALSE, NULL = (Const(value, BOOL) for value in (True, False, None))

@@ -208,6 +208,26 @@ def test_what_would_never_end_or_is_taken_in_part_is_refused_at_its_place(
         made.register(f"select a from test (partition store {partition}) as s where s.$row_status is new;", print)
 
 
+@pytest.mark.parametrize(
+    ("select", "message"),
+    [
+        ("select s.a from test (partition store last 3) as s, range(1000000000000) as r", "reads RANGE(0, 1000000000000)"),
+        ("select (select content from read_text('/etc/passwd')) from test (partition store last 3) as s", "READ_TEXT"),
+        ("select (select 1 from '/etc/passwd') from test (partition store last 3) as s", "/etc/passwd does not exist"),
+        (
+            "select (with recursive t(n) as (select 1 union all select n + 1 from t) select count(*) from t) as v"
+            " from test (partition store last 3) as s",
+            "the select is recursive",
+        ),
+    ],
+)  # fmt: skip
+def test_a_select_reads_partitions_and_tables_and_nothing_else(select: str, message: str) -> None:
+    made = Cruncher()
+    made.define("test", {"a": "long", "at": "ts"}, "at")
+    with pytest.raises(RollupError, match=re.escape(message)):
+        made.register(f"{select};", print)
+
+
 def test_a_schedule_without_a_length_is_refused() -> None:
     for kind in ("fixed", "sooner"):
         with pytest.raises(RollupError, match="a period of at least 1 ms"):

@@ -27,6 +27,31 @@ BLOCKS = {
         "@lang('sql', into='Out') { SELECT STREAM CAST(x AS INTEGER) AS v FROM S }",
         ("1", 1, 1, float("nan")),
     ),
+    "a text that would be too long": (
+        "@lang('sql', into='Out') { SELECT STREAM CHAR_LENGTH(LPAD(symbol, q)) AS v FROM S }",
+        ("1", 2_000_000_000, 1, 1.0),
+    ),
+    "a text repeated too often": (
+        "@lang('sql', into='Out') { SELECT STREAM CHAR_LENGTH(REPEAT(symbol, q)) AS v FROM S }",
+        ("12345678", 3_000_000, 1, 1.0),
+    ),
+    "a text repeated too often in EPL": (
+        "@lang('epl') { insert into Out select symbol.repeat(q) as v from S; }",
+        ("1", 2_000_000_000, 1, 1.0),
+    ),
+    "a text that replaces too much in EPL": (
+        "@lang('epl') { insert into Out select symbol.replace('x', symbol).length() as v from S; }",
+        ("x" * 5000, 1, 1, 1.0),
+    ),
+    "a text that replaces too much": (
+        "from S#window.length(2) select str:length(str:replace(symbol, 'x', symbol)) as v insert into Out;",
+        ("x" * 5000, 1, 1, 1.0),
+    ),
+    "a text of StreamCruncher that would be too long": (
+        "define stream Out (v long);\n@lang('streamcruncher', into='Out') { select length(repeat(symbol, q)) as v from S"
+        " (partition store last 3) as w where w.$row_status is new; }",
+        ("1", 2_000_000_000, 1, 1.0),
+    ),
     "a total by rows": (
         "@lang('sql', into='Out') { SELECT STREAM SUM(CAST(symbol AS INTEGER)) OVER (ORDER BY rowtime ROWS UNBOUNDED PRECEDING) AS v FROM S }",
         ("no number", 1, 1, 1.0),

@@ -9,11 +9,13 @@ from itertools import chain, product
 from sqlglot import exp
 
 from rollup.engine.flows.grouping import Hops, Set
+from rollup.engine.overlaps import overlap
 from rollup.lang.calcite.semantics import WINDOW_FUNCTIONS, Moves, interval, moves, refused, time_of_day
 
 NO_GROUP = "Streaming aggregation requires at least one monotonic expression in GROUP BY clause"
 HINT = "as GROUP BY FLOOR(rowtime TO HOUR) or TUMBLE(rowtime, INTERVAL '1' HOUR), rowtime being declared monotonic"
 _WINDOW = -1
+_MOST_SETS = 1000
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _sets(group: exp.Expr) -> tuple[str | None, list[list[exp.Expr]]]:
     base: list[exp.Expr] = []
     factors: list[list[list[exp.Expr]]] = []
     named: str | None = None
+    count = 1
     parts = [
         part
         for value in group.args.values()
@@ -111,6 +114,10 @@ def _sets(group: exp.Expr) -> tuple[str | None, list[list[exp.Expr]]]:
         if isinstance(part, exp.Expr)
     ]
     for part in parts:
+        if (count := count * _choices(part)) > _MOST_SETS:
+            raise refused(
+                group, f"there would be more than {_MOST_SETS:,} grouping sets", "fewer columns in CUBE or ROLLUP"
+            )
         if isinstance(part, exp.Rollup):
             named = "ROLLUP"
             items = [_members(item) for item in part.expressions]
@@ -125,6 +132,15 @@ def _sets(group: exp.Expr) -> tuple[str | None, list[list[exp.Expr]]]:
         else:
             base += _members(part)
     return named, [base + list(chain(*choice)) for choice in product(*factors)]
+
+
+def _choices(part: exp.Expr) -> int:
+    """How many grouping sets a part of GROUP BY stands for."""
+    if isinstance(part, exp.Cube):
+        return int(2 ** len(part.expressions))
+    if isinstance(part, exp.Rollup):
+        return len(part.expressions) + 1
+    return len(part.expressions) if isinstance(part, exp.GroupingSets) else 1
 
 
 def _members(node: exp.Expr) -> list[exp.Expr]:
@@ -151,6 +167,8 @@ def _hops(node: exp.Expr, of: Moves) -> Hops:
     width = interval(arguments[2]) if name == "HOP" else every
     if every <= 0 or width <= 0:
         raise refused(node, f"{name} needs intervals above zero", "as INTERVAL '1' HOUR")
+    if said := overlap(width, every):
+        raise refused(node, said, "a longer emit, or a shorter retain: HOP(t, emit, retain)")
     align = time_of_day(arguments[least]) if len(arguments) > least else 0
     return Hops(arguments[0], every, width, align)
 

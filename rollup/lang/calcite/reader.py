@@ -6,6 +6,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
 from rollup.core.errors import SyntaxProblem
+from rollup.core.nesting import NESTING, TOO_DEEP
 from rollup.lang.calcite.dialect import STREAM, Calcite
 from rollup.lang.calcite.semantics import refused
 
@@ -54,12 +55,26 @@ def parse(text: str) -> list[exp.Expr]:
 
 
 def _check(statement: exp.Expr) -> None:
+    if _deeper_than(statement, _LEVELS):
+        raise SyntaxProblem(TOO_DEEP, hint=NESTING)
     if not isinstance(statement, _KNOWN):
         raise _foreign(statement, "SELECT, CREATE VIEW, INSERT, UPSERT, UPDATE, DELETE")
     for node in statement.walk():
         if isinstance(node, _FOREIGN) and not (isinstance(node, exp.Hint) and is_stream_mark(node)):
             raise _foreign(node, FORM)
         _check_arguments(node)
+
+
+_LEVELS = 1000
+"""What walks from a node up to the root, as the parser's own library does, takes the square of it."""
+
+
+def _deeper_than(root: exp.Expr, levels: int) -> bool:
+    """Whether nodes stand in one another so many times."""
+    nodes = [root]
+    for _ in range(levels):
+        nodes = [child for node in nodes for child in node.iter_expressions()]
+    return bool(nodes)
 
 
 def _check_arguments(node: exp.Expr) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from sqlglot import exp
 
 from rollup.engine.flows.flow import Relational
+from rollup.engine.sizes import sized
 from rollup.lang.calcite.dialect import ADD, DIFFERENCE, INTERVAL_OF, UNITS
 from rollup.lang.calcite.semantics import MONTHS, Kind, Kinds, interval, kind, refused
 from rollup.lang.calcite.similar import similar
@@ -104,6 +105,8 @@ class _Translation:
                 return similar(part, None)
             case exp.Escape() if isinstance(part.this, exp.SimilarTo):
                 return similar(part.this, part.expression)
+            case exp.Pad() | exp.Repeat() | exp.Space() | exp.Replace():
+                return sized(part)
             case _ if isinstance(part, _NOW):
                 return self._now(part)
             case _:

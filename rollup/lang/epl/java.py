@@ -16,6 +16,7 @@ from rollup.engine import operators as op
 from rollup.engine import reals
 from rollup.engine.expressions import Const
 from rollup.engine.operators import Operator
+from rollup.engine.sizes import repeated, replaced
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, STRING, DataType, Kind
 
 Function = tuple[Operator, Callable[[Sequence[DataType]], DataType], str]
@@ -300,8 +301,8 @@ TEXTS: dict[str, Function] = {
     "concat": (op.CONCAT, _of(STRING), "text text"),
     "isempty": _function("is empty", "(not {0})", BOOL, "text"),
     "isblank": _function("is blank", "(not {0}.strip())", BOOL, "text"),
-    "replace": _function("replace", "{0}.replace({1}, {2})", STRING, "text text text"),
-    "repeat": _function("repeat", "({0} * {1})", STRING, "text whole"),
+    "replace": _function("replace", replaced, STRING, "text text text"),
+    "repeat": _function("repeat", repeated, STRING, "text whole"),
     "hashcode": _function("hash", _text_hash, INT, "text"),
     "tostring": _TO_TEXT,
 }

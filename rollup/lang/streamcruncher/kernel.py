@@ -57,6 +57,7 @@ class Cruncher:
         self._streams: dict[str, Stream] = {}
         self._customs: dict[str, Callable[[Sequence[Any]], Aggregate]] = {}
         self._tables = duckdb.connect(":memory:")
+        self._tables.execute("SET enable_external_access = false")  # a name of a file is no table
         self._tables.execute("SET integer_division = true")  # as in pre-filters: whole numbers divide to whole numbers
         self._answers: dict[str, frozenset[Any]] = {}
         self._queries = Queries(self._runner, columns)

@@ -197,6 +197,14 @@ class _Reader:
             raise SyntaxProblem(
                 f"the select is not SQL: {first.get('description')} near {first.get('highlight')!r}"
             ) from None
+        if any(each.args.get("recursive") for each in select.find_all(exp.With)):
+            raise SyntaxProblem(
+                "the select is recursive, so it may have no end", hint="with … as (select …), without recursive"
+            )
+        for table in select.find_all(exp.Table):
+            if not isinstance(table.this, exp.Identifier):
+                said = f"the select reads {table.this.sql('duckdb')}, which is no partition and no table"
+                raise SyntaxProblem(said, hint="partitions of streams, and in scripts tables that they create")
         for scope in list(select.find_all(exp.Select)):
             self._completed(scope)
         if self._first is not None and isinstance(select, exp.Query):

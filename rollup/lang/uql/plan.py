@@ -14,6 +14,7 @@ from rollup.engine.columns.windowed import Sessioned, Sliced, Windowed
 from rollup.engine.expressions import Const, Field
 from rollup.engine.expressions import Expr as Lowered
 from rollup.engine.folding import AggregateCall
+from rollup.engine.overlaps import overlap
 from rollup.engine.types import LONG, STRING, DataType
 from rollup.lang.uql import tree
 from rollup.lang.uql.catalog import Catalog, Kind, Table
@@ -164,6 +165,8 @@ class _Lowering:
             return self._session(window)
         every = window.advance if isinstance(window, tree.Slide) else window.width
         growing = every.amount == 0
+        if not growing and (said := overlap(window.width.amount, every.amount)):
+            raise _refused(window, said, "a longer advance, or a shorter width")
         numbers, first, wall = self._line(window.width)
         shape = Slices(window.width.amount, every.amount or window.width.amount, first=first)
         return Sliced(shape, numbers, growing), wall

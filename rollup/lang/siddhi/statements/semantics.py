@@ -20,6 +20,7 @@ from rollup.engine import operators as op
 from rollup.engine import reals
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
+from rollup.engine.sizes import replaced
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
@@ -220,7 +221,9 @@ FUNCTIONS: Mapping[str, Scalar] = {
     "str:lower": Scalar(Operator("lower", "{0}.lower()"), STRING, 1, 1, "text"),
     "str:upper": Scalar(Operator("upper", "{0}.upper()"), STRING, 1, 1, "text"),
     "str:trim": Scalar(Operator("trim", "{0}.strip()"), STRING, 1, 1, "text"),
-    "str:replace": Scalar(Operator("replace", "({0}.replace({1}, {2}) if {1} else {0})"), STRING, 3, 3, "text"),
+    "str:replace": Scalar(
+        Operator("replace", lambda text, old, new: replaced(text, old, new) if old else text), STRING, 3, 3, "text"
+    ),
     "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1, "text"),
     "str:concat": Scalar(
         Operator("concat", lambda *parts: "".join(_CONVERT["string"](p) for p in parts)), STRING, 1, None
