@@ -42,7 +42,7 @@ def sized(part: exp.Expr) -> exp.Expr:
 
     >>> from sqlglot import parse_one
     >>> sized(parse_one("REPEAT(k, 3)")).sql("duckdb")
-    "REPEAT(k, CASE WHEN LENGTH(k) * CAST(3 AS HUGEINT) > 16777216 THEN ERROR('a text of more than 16,777,216 characters') ELSE 3 END)"
+    "REPEAT(k, CASE WHEN LENGTH(k) * CAST(3 AS INT128) > 16777216 THEN ERROR('a text of more than 16,777,216 characters') ELSE 3 END)"
     """
     if isinstance(part, exp.Pad):
         return _bounded(part, "expression", None)
