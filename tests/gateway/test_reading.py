@@ -166,6 +166,42 @@ def test_a_process_that_is_killed_costs_its_own_text_only() -> None:
     run(work)
 
 
+def test_processes_that_ended_while_they_had_nothing_to_do_cost_nobody_an_answer() -> None:
+    async def work(readers: Readers) -> None:
+        for child in list(readers.children):
+            os.kill(child.pid, signal.SIGKILL)
+        while not all(child.gone for child in readers.children):
+            await asyncio.sleep(0.01)
+        answers = await asyncio.gather(*(readers.read(QUESTION + str(n)) for n in range(2 * PROCESSES)))
+        assert len(answers) == 2 * PROCESSES
+        while readers.idle < PROCESSES:
+            await asyncio.sleep(0.01)
+
+    run(work)
+
+
+@pytest.mark.parametrize("problem", [StoreError("no memory"), OSError("no memory")])
+def test_a_process_that_does_not_start_is_tried_for_again(monkeypatch: pytest.MonkeyPatch, problem: Exception) -> None:
+    monkeypatch.setattr(reading, "_AGAIN", 0.01)
+
+    async def work(readers: Readers) -> None:
+        started, failures = Child.started, iter([problem] * 6)
+
+        async def sometimes(told: bytes) -> Child:
+            if (failed := next(failures, None)) is not None:
+                raise failed
+            return await started(told)
+
+        monkeypatch.setattr(Child, "started", sometimes)
+        for child in list(readers.children):
+            os.kill(child.pid, signal.SIGKILL)
+        while not all(child.gone for child in readers.children):
+            await asyncio.sleep(0.01)
+        assert (await readers.read(QUESTION + "1")).sources
+
+    run(work)
+
+
 def test_the_guard_says_of_a_long_text_what_it_says_of_a_short_one() -> None:
     async def work(readers: Readers) -> None:
         for end, expected in ((b"alter role ann password 'x'", True), (b"select 1", False)):

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 PROCESSES, _FOR_SHORT = 4, 2
 _SHORT_PATIENCE, _LONGEST = 2.0, 60.0
 """Seconds: of a processor for a short text, since a busy machine makes no text long; by the clock for any."""
+_AGAIN = 1.0
+"""Seconds until a process that did not start is tried for again."""
 _KEPT, _LONGEST_KEPT = 4096, 65_536
 _NICE = 10
 _HEAD, _PIECE = 8, 1 << 16
@@ -97,7 +99,8 @@ class Readers:
             return await self._answered(what, text, names, long=True)
 
     async def _answered(self, what: str, text: str | bytes, names: Names, long: bool) -> Any:
-        child = await self._idle.get()
+        while (child := await self._idle.get()).gone:  # ended from outside while it had nothing to do
+            self._back(child)
         try:
             child.give_way(long)
             async with asyncio.timeout(_LONGEST):
@@ -114,7 +117,7 @@ class Readers:
 
     def _back(self, child: Child) -> None:
         """One that was interrupted, or cannot get its priority back, is replaced."""
-        if child.idle and child.give_way(False):
+        if child.idle and not child.gone and child.give_way(False):
             self._idle.put_nowait(child)
             return
         errand = asyncio.ensure_future(self._replaced(child))
@@ -124,11 +127,12 @@ class Readers:
     async def _replaced(self, child: Child) -> None:
         await child.end()
         self.children.discard(child)
-        if not self._closed:
+        while not self._closed:
             try:
-                await self._hire()
-            except StoreError as problem:
-                log.error("%s; %d are left", problem, len(self.children))
+                return await self._hire()
+            except (StoreError, OSError) as problem:
+                log.error("%s; %d are left, and another is tried for again", problem, len(self.children))
+                await asyncio.sleep(_AGAIN)
 
     async def _hire(self) -> None:
         child = await Child.started(self._told)
@@ -168,6 +172,11 @@ class Child:
             await child.end()
             raise
         return child
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is known to have ended."""
+        return self._process.returncode is not None
 
     async def ask(self, what: str, text: str | bytes, seconds: float, names: Names = None) -> tuple[bool, Any]:
         """Whether it failed, and the answer or the error; it may take so many seconds of a processor.

@@ -69,6 +69,10 @@ class Endpoint(Protocol):
         ...
 
 
+_AGAIN = 1.0
+"""Seconds until a server that did not start is tried for again."""
+
+
 class DeltaEndpoint:
     """Before Delta, and any other store that is no PostgreSQL: rows are loaded into a private server when asked for."""
 
@@ -128,21 +132,25 @@ class DeltaEndpoint:
         await asyncio.to_thread(self.private.stop)
 
     async def _guarding(self) -> None:
-        """Starts the private server again when its process has gone, and ends the query that takes most of too much."""
+        """Keeps watch, whatever comes in between: a watch that has ended would tell nobody."""
         while True:
             await asyncio.sleep(_WATCH)
-            if self.private.running:
-                with contextlib.suppress(psycopg2.Error, OSError):  # it may go at any moment
-                    await self._end_greediest(await asyncio.to_thread(self.private.greediest))
-                continue
-            log.warning("the private server has gone; it is started again")
             try:
-                await asyncio.to_thread(self.private.restart)
-                for share in self.all_shares:
-                    share.slices.forget()
-            except (StoreError, OSError, ValueError) as problem:
-                log.error("the private server does not start: %s", problem)
-                await asyncio.sleep(1)
+                await self._looked()
+            except Exception as problem:
+                log.error("the watch over the private server is kept again: %s", problem)
+                await asyncio.sleep(_AGAIN)
+
+    async def _looked(self) -> None:
+        """Starts the private server again when its process has gone, and ends the query that takes most of too much."""
+        if self.private.running:
+            with contextlib.suppress(psycopg2.Error, OSError):  # it may go at any moment
+                await self._end_greediest(await asyncio.to_thread(self.private.greediest))
+            return
+        log.warning("the private server has gone; it is started again")
+        await asyncio.to_thread(self.private.restart)
+        for share in self.all_shares:
+            share.slices.forget()
 
     async def _end_greediest(self, pid: int | None) -> None:
         assert self._gateway is not None
