@@ -463,7 +463,7 @@ def test_a_snapshot_that_does_not_fit_is_told_with_what_to_do() -> None:
 
 def test_a_snapshot_of_a_statement_that_was_over_columns_and_is_not_any_more_is_told_with_what_to_do() -> None:
     engine = Engine()
-    engine.deploy(SCHEMAS + "@name('s') select id, avg(v) as a from A#length(3) output snapshot every 1 sec")
+    engine.deploy(SCHEMAS + "@name('s') select id from A output after 3 events")
     state = engine.snapshot()
-    with pytest.raises(StoreError, match=r"`s` was over columns, and runs on rows here: output snapshot.*begin anew"):
+    with pytest.raises(StoreError, match=r"`s` was over columns, and runs on rows here: output after.*begin anew"):
         Engine.restored(State(state.tables, {**state.scalars, "columns": ["s"]}))

@@ -48,9 +48,6 @@ CHAINS = {
     ),
     "insert into V select symbol, sum(price) as s from S group by symbol output last every 5 msec; insert into W select * from V; "
     "select s from W output every 5 msec": "insert into, of rows that the clock brings, for one who hears of the clock too",
-    "insert into V select symbol, price from S#time(5 msec) group by symbol output first every 2 events": (
-        "insert into, of rows that the clock brings"
-    ),
     "insert into V select sum(volume) as s from S": "arithmetic of whole numbers, which may leave their type",
     "insert into U select symbol, volume as a from S": "insert into, of int as double",
     "insert rstream into V select symbol from S output every 3 events": "insert into, of rows that leave, with an output rate",

@@ -116,8 +116,14 @@ AVG = Aggregate(
     merge=SUM.merge,
     kept=Kept((partials.SUM, partials.COUNT), _mean_kept),
 )
-SUM_OF_LONGS = replace(SUM, name="sum of longs", value="wrapped({total}) if {n} else None", kept=None)
-AVG_OF_LONGS = replace(AVG, name="avg of longs", value="float(wrapped({total})) / {n} if {n} else None", kept=None)
+_WRAPPING = {
+    "enter": "{n} += 1; {total} = wrapped({total} + {x})",
+    "leave": "{n} = max({n} - 1, 0); {total} = wrapped({total} - {x}) if {n} else 0",
+    "merge": "{n} += {o_n}; {total} = wrapped({total} + {o_total})",
+    "kept": None,
+}
+SUM_OF_LONGS = replace(SUM, name="sum of longs", **_WRAPPING)
+AVG_OF_LONGS = replace(AVG, name="avg of longs", value="float({total}) / {n} if {n} else None", **_WRAPPING)
 """In 64 bits, as machines add, and the mean of what these hold."""
 MIN = Aggregate(
     "min", {"values": SORTED}, "{values}.add(orderable({x}))", "discard({values}, {x})",

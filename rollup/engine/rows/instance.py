@@ -390,6 +390,3 @@ def _passed(
 def plain(input: Input) -> bool:
     """Whether an input is the events of a stream, of which nothing is kept."""
     return isinstance(input, StreamInput) and input.window is None and not input.unnest and not input.prior
-
-
-Built = Callable[["Partition", Order], Instance]

@@ -26,8 +26,8 @@ def batches() -> Iterator[Batch]:
 @pytest.mark.parametrize(
     "text",
     [
-        "select sum(price) as s from S#length(3) output every 3 events",
-        "select symbol, price, avg(price) as a from S#time(5 msec) group by symbol output every 4 msec",
+        "select sum(price) as s from S#firstunique(id) output every 3 events",
+        "select symbol, price, avg(price) as a from S#ext_timed(id, 5 msec) group by symbol output every 4 msec",
     ],
 )
 def test_outputs_go_on_from_a_state_that_does_not_say_of_which_stream_it_is(text: str) -> None:

@@ -132,7 +132,7 @@ UNSUPPORTED = {
     "select a.price as p from S#length(3) as a, S#length(2) as b, S#length(2) as c where a.symbol = b.symbol": "join",
     "select * from pattern [a=S -> b=S]": "input",
     "select * from S where price in (select price from S#length(2))": "lookup",
-    "select * from S#time_batch(3 sec)": "window",
+    "select * from S#time_length_batch(3 sec, 2)": "window",
     "select firstever(symbol || 'a') as x from S": "function",
     "select distinct symbol from S#length(3)": "output",
     "select price, volume as n from S#unique(price)": "value",

@@ -83,11 +83,6 @@ class Changes:
         """Which rows come and which leave, one after the other, where they are not those next in order."""
         return ()
 
-    @property
-    def standing(self) -> tuple[Ints, ...]:
-        """By which numbers the rows stand in the window, of which the last counts most; none where they stand as they came."""
-        return ()
-
     def stays(self, old: int) -> tuple[Ints | slice, int]:
         """The rows that stay, those that have come first, and how many these are; `old` had come before."""
         begin, end = (int(self.gone[-1]), int(self.come[-1])) if len(self.at) else (0, old)

@@ -212,7 +212,7 @@ class Lines:
             if call.aggregate.name in _CAME:
                 lines += ever(call, place, f"x{at}[{row}]", f"v{at}[{row}]")
                 continue
-            body = text.format(**self._named(place), x=f"x{at}[{row}]")
+            body = text.format(**self._named(place), x=f"x{at}[{row}]").replace("wrapped", "")  # as slots do
             asked = f"fresh{at}" if call.distinct else f"v{at}[{row}]"
             lines += [body] if at is None else [f"if {asked}:", f"    {body}"]
         return lines
@@ -256,7 +256,7 @@ class Lines:
                 slot.name for slot in self.slots if slot.name.startswith(f"g{place}_") and slot.part == "value"
             )
             return [f"ok{place}[{row}], r{place}[{row}] = g{place}_known[k], {value}[k]"]
-        text = call.aggregate.value.format(**self._named(place)).replace("wrapped", "")  # as slots do by themselves
+        text = call.aggregate.value.format(**self._named(place))
         value, _, condition = text.removesuffix(" else None").partition(" if ")
         if value.startswith("mean("):
             total, _, count = value[5:-1].partition(", ")

@@ -46,13 +46,12 @@ M = TypeVar("M", bound="Moving")
 
 @dataclass(frozen=True)
 class Moves(Changes):
-    """The same of rows in any order; and what stays. `turn`: the numbers of `standing`."""
+    """The same of rows in any order; and what stays."""
 
     entering: Ints
     leaving: Ints
     staying: Ints
     inside: int
-    turn: tuple[Ints, ...] = ()
 
     @property
     def listed(self) -> tuple[Ints, ...]:
@@ -67,12 +66,7 @@ class Moves(Changes):
         some = np.flatnonzero(np.logical_or(*(np.diff(each, prepend=0) > 0 for each in after)))
         comes, leaves = (each[some] for each in after)
         listed = self.entering[come], self.leaving[gone]
-        return Moves(self.at[some], self.event[some], comes, leaves, *listed, self.staying, self.inside, self.turn)
-
-    @property
-    def standing(self) -> tuple[Ints, ...]:
-        """By what rows stand in the window."""
-        return self.turn
+        return Moves(self.at[some], self.event[some], comes, leaves, *listed, self.staying, self.inside)
 
     def counts(self, old: int, passes: np.ndarray | None = None) -> tuple[Ints, Ints]:
         """How many rows come with each change and how many leave."""
@@ -103,14 +97,6 @@ class Told:
         found += [self.rank] if self.part.by else []
         found += [self.placed, self.held] if self.part.placed else []
         return found
-
-    @property
-    def turn(self) -> tuple[Ints, ...]:
-        """By which numbers the rows stand in the window, of which the last counts most, where it puts them in order."""
-        if not self.part.by:
-            return ()
-        rows = np.arange(len(self.rank))
-        return (rows if self.part.late else ~rows, *self.rank.T[::-1])
 
 
 @dataclass(frozen=True, kw_only=True)

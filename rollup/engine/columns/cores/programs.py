@@ -20,6 +20,7 @@ from rollup.engine.programs.lowering.components import Program
 from rollup.engine.programs.runtime.running import Running
 from rollup.engine.rows.plans import Filter, StreamInput
 from rollup.engine.state import Live, State
+from rollup.engine.timers import Phase
 from rollup.engine.types import BOOL, DOUBLE, LONG, DataType, Kind, RowType
 
 _KEYS = {Kind.INT: LONG, Kind.DOUBLE: LONG}
@@ -126,10 +127,10 @@ class Columns:
 
 
 def fed(
-    program: Program, given: Given, state: State, batch: Batch, late: bool = False
+    program: Program, given: Given, state: State, batch: Batch, late: Phase | None = None
 ) -> tuple[State, list[Sequence[pa.Array]]]:
     """The state after a batch, and what the program makes: instants, events, signs and values, then the outputs of the clock.
-    `late`: what is due comes all at once, at the end of the batch."""
+    `late`: what is due of a phase comes all at once, at the end of the batch."""
     running, now = at_work(program, state), max(state.scalars["now"], batch.now)
     for stream, columns in given:
         if stream == batch.stream and batch.rows:

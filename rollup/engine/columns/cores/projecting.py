@@ -119,7 +119,7 @@ class Moves:
     """The changes of an input that made some rows, in order.
 
     Each has its instant, the place of its event among those taken, or TIMER, and how many rows come with it and leave.
-    `of_rows` is the change that made each row. `listed`, `standing`: as of the window's changes.
+    `of_rows` is the change that made each row.
     """
 
     at: Ints
@@ -127,8 +127,6 @@ class Moves:
     come: Ints
     left: Ints
     of_rows: Ints
-    listed: tuple[Ints, ...] = ()
-    standing: tuple[Ints, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,20 +153,11 @@ class Made:
     interval: Ints | None = None
     moves: Moves | None = None
     """The changes, where they are neither events nor what the clock let out."""
-    fields: Sequence[pa.Array] = ()
-    """Where there are changes: of the rows that a window held before the step, and of the events taken."""
 
     @property
     def places(self) -> Ints:
         """The batch's event that brought each row, or TIMER."""
         return self.taken.places if self.event is None else self.taken.placed(self.event)
-
-    @property
-    def move(self) -> Ints:
-        """The change that made each row."""
-        if self.moves is not None:
-            return self.moves.of_rows
-        return np.arange(len(self.at)) if self.event is None else self.event
 
     def at_places(self, places: Ints) -> Made:
         """The rows at some places; of what the clock let out nothing is known any more."""

@@ -194,10 +194,10 @@ class Queued(Folded):
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
         counts = changes.counts(step.old, passes)
-        moves = Moves(changes.at, changes.event, *counts, change, changes.listed, changes.standing)
+        moves = Moves(changes.at, changes.event, *counts, change)
         at, event = changes.at[change], changes.event[change]
         seen = [*columns, *made]
-        found = Made(step.taken, at, event, seen, signs, group, codes=counted, moves=moves, fields=step.fields)
+        found = Made(step.taken, at, event, seen, signs, group, codes=counted, moves=moves)
         stays, inside = moved.changes.stays(step.old)
         left, schemas = [pa.array(step.times[stays]), pa.array(codes[stays])], self._schemas
         left += [each[stays] if isinstance(stays, slice) else each.take(pa.array(stays)) for each in step.fields]

@@ -7,14 +7,13 @@ from dataclasses import replace
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.moving import Moving, moving
+from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queueable import may_hold
-from rollup.engine.columns.cores.queued import Queued, aggregates, queued
+from rollup.engine.columns.cores.queued import Queued
+from rollup.engine.columns.cores.selected import Selected, selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.rates.counts import Clock, Pacing
-from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated, Shows
 from rollup.engine.expressions import Const, Variable
 from rollup.engine.rows.plans import Select
@@ -23,12 +22,13 @@ from rollup.engine.rows.windows.expressed import Expressed
 from rollup.engine.types import RowType
 
 
-def rated(plan: Select, stream: RowType, ordered: bool) -> Rated | Firsts | str:
+def rated(plan: Select, stream: RowType, ordered: bool) -> Selected | Rated | str:
     """The core of a statement over one stream with a rate, or the first reason against it; `ordered`: the rows of an output
     are put in order, for which changes wait until then as they are.
     """
-    if plan.rate.mode == "snapshot" and not aggregates(plan):
-        return "output snapshot of one row a row"
+    program = selected(plan, stream, ordered)
+    if isinstance(program, Selected) or plan.rate.mode == "first":
+        return program
     core = over_stream(_unrated(plan), stream)
     return core if isinstance(core, str) else _rated(plan, core, stream, ordered)
 
@@ -42,7 +42,7 @@ def _kinds(stream: RowType) -> tuple[pa.DataType, ...]:
     return tuple(carried(kind) for kind in stream.fields.values())
 
 
-def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered: bool) -> Rated | Firsts | str:
+def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered: bool) -> Rated | str:
     """What shows the rows of a core at outputs, or the first reason against it."""
     pacing = _pacing(plan.rate)
     if isinstance(pacing, str):
@@ -51,8 +51,6 @@ def _rated(plan: Select, core: FilterProject | Folded, stream: RowType, ordered:
     if reason is not None:
         return reason
     mode = plan.rate.mode
-    if mode == "first":
-        return _first(plan, core, pacing, stream)
     waits = mode == "default" or (ordered and mode in ("last", "all"))
     lazy = waits and isinstance(core, Folded) and bool(core.calls)
     reason = _unshown(plan, core) or (_unworked(core) if lazy else None)
@@ -78,18 +76,6 @@ def _unpaced(plan: Select, core: FilterProject | Folded, pacing: Pacing) -> str 
     if _grouped(core) and _each(core) and not plan.grouped:
         return "aggregates by groups of their own, with an output rate"
     return None
-
-
-def _first(plan: Select, core: FilterProject | Folded, pacing: Pacing, stream: RowType) -> Firsts | str:
-    """What shows the first row of each output, or of each group, or the first reason against it."""
-    if isinstance(pacing.rows, Variable):
-        return "output first every so many events, where that is not a number"
-    pace = pacing.clock.span, 0 if pacing.rows is None else max(pacing.rows.value, 0)
-    if not any(pace):
-        return "output first at"
-    if isinstance(core, Folded) and _grouped(core):
-        return _first_of_groups(plan, core, pace, stream)
-    return Firsts(core, *pace, False, plan.emitted)
 
 
 def _unshown(plan: Select, core: FilterProject | Folded) -> str | None:
@@ -139,17 +125,3 @@ def _pacing(rate: Rate) -> Pacing | str:
     if rate.span is not None or not isinstance(rate.events, Const | Variable):
         return "output every so many events, where that is not a number"
     return Pacing(Clock(), rate.events)
-
-
-def _first_of_groups(plan: Select, core: Folded, pace: tuple[int, int], stream: RowType) -> Firsts | str:
-    """Groups have intervals of their own, and rows that leave a window count in them."""
-    if plan.emitted != "new":
-        return "output first by groups with the remove stream"
-    window = core.window
-    if window is None:
-        return Firsts(core, *pace, True, plan.emitted)
-    unrated = replace(plan, rate=Rate(), emitted="new" if core.by_group else "both")
-    inner = queued(unrated, stream) if may_hold(window) else moving(unrated, stream)
-    if isinstance(inner, Queued) and inner.behind:
-        return "output first by groups with where behind a window"
-    return inner if isinstance(inner, str) else Firsts(inner, *pace, True, plan.emitted)

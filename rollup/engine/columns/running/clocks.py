@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -21,7 +20,7 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
-from rollup.engine.columns.rates.firsts import Firsts
+from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
@@ -38,7 +37,7 @@ def phase(core: Core) -> Phase:
     ticks = (
         isinstance(core, PartitionTotals)
         or (isinstance(core, Rated) and core.pacing.clock.runs)
-        or (isinstance(core, Joined) and core.clocked)
+        or (isinstance(core, Selected) and core.clocked)
     )
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
@@ -48,9 +47,9 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
     match core:
         case PriorAccess(window=None) | OfMatches():
             return dues(core.main, state.held()["main"])
-        case Joined():
+        case Selected():
             return core.dues(state)
-        case Rated() | Firsts():
+        case Rated():
             return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case _:
             return {phase(core): _due(core, state)}
@@ -58,7 +57,7 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
 
 def inner_of(core: Core, state: State) -> State:
     """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated | Firsts) else state
+    return state.held()["core"] if isinstance(core, Rated) else state
 
 
 def around(core: Core, state: State, inner: State) -> State:
@@ -104,16 +103,10 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return state.instead({**held, "main": inner}), output
         case Rated() if phase is Phase.OUTPUT:
             return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
-        case Firsts() if phase is Phase.OUTPUT:
-            return core.shown(core.opened(state, now), replace(nothing, now=state.scalars["now"]))
         case Rated(core=Queued(dated=True)):
             return core.shown(state, nothing, np.empty(0, np.int64), True)
         case Rated(core=Folded(window=Time(span=span))):
             return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
-        case Firsts(core=Folded(window=Time(span=span))):
-            return core.shown(_inside(state, now - span), nothing, dues(core, state)[Phase.WINDOW])
-        case Firsts():
-            return core.shown(state, nothing, dues(core, state)[Phase.WINDOW])
         case Queued(dated=True):
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span=span)):
@@ -122,8 +115,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.released(state, nothing)
         case Leveled(window=Time(span=span)):
             return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
-        case Joined():
-            return core.late(state, nothing)
+        case Selected():
+            return core.late(state, phase, nothing)
         case LifecycleStatement():
             return core.step(core.late(state, now), nothing)
         case PartitionTotals():

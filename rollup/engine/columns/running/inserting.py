@@ -12,7 +12,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.moving import Moving
@@ -21,9 +20,9 @@ from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.projecting import FilterProject
+from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
 from rollup.engine.rows.windows.timed import Time, TimeBatch
@@ -68,7 +67,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 def _caused(core: Core) -> bool:
     """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
     inner = core.core if isinstance(core, Rated) else core
-    return isinstance(inner, FilterProject | Folded)
+    return isinstance(inner, FilterProject | Folded) or (isinstance(core, Selected) and not core.joins)
 
 
 def hears_clock(core: Core) -> bool:
@@ -98,11 +97,11 @@ def clocked(core: Core) -> bool:
             return clocked(inner)
         case Leveled():
             inner = core.levels[0]
-        case Joined():
+        case Selected():
             return core.timed
         case Partitioned() | LifecycleStatement():
             inner = core.inner
-        case Rated() | Firsts():
+        case Rated():
             inner = core.core
         case _:
             inner = core

@@ -25,7 +25,6 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.sub_queries import WithSubQueries
 from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
-from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.columns.running.clocks import around, dues, inner_of, late
 from rollup.engine.columns.running.refusing import roomy
@@ -109,7 +108,7 @@ class ColumnInstance(Instance):
     def holds(self) -> Folded | None:
         """The core, where the rows of its window are shown row by row and therefore kept."""
         core = self.core
-        inner = core.core if isinstance(core, Rated | Firsts) else core
+        inner = core.core if isinstance(core, Rated) else core
         return inner if self._windowed and type(inner) is Folded and not inner.by_group else None
 
     @property

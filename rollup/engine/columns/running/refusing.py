@@ -15,7 +15,6 @@ from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.evaluate import evaluate
-from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.expressions import Expr
 from rollup.engine.state import State
@@ -48,7 +47,7 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
 def _time(core: Core) -> Expr | None:
     """The time that a window needs of each row."""
     match core:
-        case Rated() | Firsts():
+        case Rated():
             return _time(core.core)
         case PriorAccess():
             return _time(core.main)

@@ -12,7 +12,6 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.joined import Joined
 from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.leveled import Leveled
@@ -23,8 +22,8 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.prior_values import PriorValue
 from rollup.engine.columns.cores.queued import Queued, whole_columns
+from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import evaluate, plain
-from rollup.engine.columns.rates.firsts import Firsts
 from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
@@ -59,7 +58,7 @@ def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[lis
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
-        case Rated() | Firsts():
+        case Rated():
             inner = settled(core, state).held()
             shown = inner.get("shown", inner["core"])
             if type(core.core) is Folded and core.core.by_group:
@@ -73,7 +72,7 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _reading(core, state)
         case PartitionTotals():
             return _totals(core, state)
-        case Joined():
+        case Selected():
             return core.content(state)
         case Leveled():
             return [] if plan.unbounded else _levels(core, plan, state)

@@ -11,7 +11,7 @@ from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Variable, w
 from rollup.engine.operators import EQUAL
 from rollup.engine.programs.lowering import stores
 from rollup.engine.programs.lowering.expressions import expressions, fields_of, test, type_of_value
-from rollup.engine.programs.lowering.grouping import Emit, Emits, selection
+from rollup.engine.programs.lowering.grouping import Emit
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.lookups import JOINED, WAYS, Join, Side, asked, join_streams
 from rollup.engine.programs.lowering.rates import CLOCK, Rated, rated
@@ -133,8 +133,8 @@ class _Lowering:
             for line in (*self._next_due(clock), f"s.{field} = due")
         )
         self._linker.function("note_due", "", [*dues])
-        self._linker.function("jump", "t", ["if t > s.now:", "    s.now = t", *self._firing()])
-        return self._finished({"note_due": [], "jump": ["int"]} | ({} if plan.join is None else {"show": []}))
+        self._linker.function("jump", "t, phase", ["if t > s.now:", "    s.now = t", *self._firing(jumps=True)])
+        return self._finished({"note_due": [], "jump": ["int", "int"], "show": []})
 
     def program(self) -> Program:
         """All statements, stores first, since statements before them may insert into them. Raises NotLowered."""
@@ -261,19 +261,22 @@ class _Lowering:
             if not source.follow:
                 raise NotLowered("input", "a table")
             store = self._store(source)
-            store.follow(selection(self._linker, plan, f"select{order}", store.row, Emits(emit)))
+            store.follow(rated(self._linker, plan, f"select{order}", store.row, emit).entry)
             return
         assert isinstance(source, StreamInput)
         stream = self._stream(source.filter.stream)
         stream.kept |= self._fields(plan, 0)
         made = rated(self._linker, plan, f"select{order}", stream.row, emit, ordered=self._ordered)
         self._clock(made, 1, order)
-        entry = made.entry
+        entry, shown = made.entry, made.selection
         ports = {f"emit_{each}": [f"{entry}_{each}"] for each in ("insert", "remove")}
+        ports["emit_present"] = [f"{shown}_present"]
         made = window(self._linker, source.window, f"window{order}", stream.row, ports)
         self._timers.append((0, order, made, entry))
         row = f"keep_{stream.name}(row)"
         self._read(source.filter, [f"{made}_insert({row})", f"{entry}_flush()"], f"select{order}")
+        if self._by == "event":
+            self._linker.function("show", "", [f"{made}_present()", f"{shown}_presented()"])
 
     def _join(self, plan: Select, order: int, emit: Emit) -> None:
         """A join of two inputs: what comes into one finds its partners in the other."""
@@ -340,8 +343,8 @@ class _Lowering:
 
     def _clock(self, made: Rated, phase: int, order: int) -> None:
         """The clock of the outputs: of a join they come before the windows let rows out."""
-        if made.clocked:
-            self._timers.append((phase, order, made.entry, None))
+        if made.clock is not None:
+            self._timers.append((phase, order, made.clock, None))
 
     def _held(self, name: str, source: StreamInput, fields: set[int], acted: bool) -> Store:
         """The window of an input as a store, whose rows have some fields."""
@@ -379,9 +382,10 @@ class _Lowering:
         insert = None if plan.target is None else self._inserted(plan.target)
 
         def emit(sign: str, values: Sequence[str]) -> list[str]:
-            given = "1" if plan.emitted == "old" else sign
+            old = plan.emitted == "old" and self._by == "place"
+            given = "1" if old else sign
             lines = [f"s.{output}.append((s.now, s.{self._by}, {given}, {', '.join(values)}))"]
-            if plan.emitted == "old":
+            if old:
                 return [f"if {sign} < 0:", f"    {lines[0]}"]
             return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
 
@@ -618,11 +622,12 @@ class _Lowering:
             lines += [f"other = {each}_due()", "if other < due:", "    due = other"]
         return lines
 
-    def _firing(self) -> list[str]:
-        """What is due fires."""
+    def _firing(self, jumps: bool = False) -> list[str]:
+        """What is due fires; where the clock `jumps` what is of a phase, and before it what is of every phase."""
         lines = list[str]()
-        for _, _, operator, told in self._clocked():
-            lines += [f"if {operator}_due() <= s.now:", f"    {self._counted('-1')}", f"    {operator}_on_timer()"]
+        for phase, _, operator, told in self._clocked():
+            own = f" and phase == {phase}" if jumps and phase >= 0 else ""
+            lines += [f"if {operator}_due() <= s.now{own}:", f"    {self._counted('-1')}", f"    {operator}_on_timer()"]
             lines += [f"    {told}_flush()"] if told is not None else []
             lines += ["    settle()"]
         return lines

@@ -28,7 +28,8 @@ Emit = Callable[[str, Sequence[str]], Sequence[str]]
 """Lines that hand on a row, of the text of its sign and those of its values."""
 _STARTS: Mapping[str, Type] = {"0": INT, "0.0": FLOAT, "False": BOOL}
 _SORTED = "sorted_list()"
-_ROW = {0: "row"}
+ROW = {0: "row"}
+"""The row at hand, as that of the only input."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,10 @@ def selection(
         raise NotLowered("groups", "several levels")
     if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
         raise NotLowered("groups", "a rollup")
-    made = _Selection(linker, plan, name, row, emits, _ROW if rows is None else rows).operator()
-    conditions = [each for each in (plan.where, getattr(plan.inputs[0], "condition", None)) if each is not None]
-    if plan.leaves:
-        refuse_unsteady(conditions)
-    if rows is not None or not conditions:
-        return made
-    return passing(linker, f"{name}_where", conditions, _ROW, made)
+    return _Selection(linker, plan, name, row, emits, ROW if rows is None else rows).operator()
 
 
-_HEARS = ("insert", "remove", "flush", "present")
+_HEARS, _SHOWS = ("insert", "remove", "flush"), ("present", "presented")
 
 
 def passing(
@@ -75,8 +70,7 @@ def passing(
 ) -> str:
     """Conditions on the rows that an operator gets of changes, and another of those that are there."""
     ports = {f"emit_{each}": [f"{operator}_{each}"] for each in _HEARS} | {"test": [f"{name}_passes"]}
-    if shows:
-        ports["emit_present"] = [f"{shows}_present"]
+    ports |= {f"emit_{each}": [f"{shows or operator}_{each}"] for each in _SHOWS}
     test(linker, f"{name}_passes", conditions, rows, "row")
     return linker.operator(grouping.Where, name, ports=ports)
 
@@ -117,11 +111,16 @@ class _Selection:
             total = grouping.Total if self._emits.made is None else rates.LastTotal
             return self._linker.operator(total, name, constants, types, ports)
         ports |= {"key": [f"{name}_key"], "key_of": [f"{name}_key_of"]}
+        constants["ever"] = plan.unbounded and plan.rate.mode == "snapshot"
         self._keyed(group.name)
         if plan.grouping is None:
             ports |= self._made("row, group", slots, values)
             return self._linker.operator(grouping.RowPerRow, name, constants, types, ports)
-        ports |= self._made("group", [*self._key_texts, *slots], values)
+        slots = [*self._key_texts, *slots]
+        if self._emits.unit:
+            ports |= self._made("row, group", slots, values, "group")
+            return self._linker.operator(grouping.GroupPerRow, name, constants, types, ports)
+        ports |= self._made("group", slots, values)
         if self._emits.made is None:
             return self._linker.operator(grouping.RowPerGroup, name, constants, types, ports)
         note = f"Note_{name}"
@@ -139,10 +138,12 @@ class _Selection:
         """The text of a key of some values."""
         return key_text(with_bits(self._keys, values))
 
-    def _made(self, arguments: str, slots: Sequence[str], values: Sequence[str] = ()) -> dict[str, list[str]]:
-        """The ports by which rows are made: of changes, and of what is there."""
-        emits = self._emits
-        ports = {"emit_shown": [self._emitting("shown", arguments, emits.shown, slots, values)] if emits.shown else []}
+    def _made(
+        self, arguments: str, slots: Sequence[str], values: Sequence[str] = (), shown: str = ""
+    ) -> dict[str, list[str]]:
+        """The ports by which rows are made: of changes, and of what is there, which may be `shown` of less."""
+        emits, shown = self._emits, shown or arguments
+        ports = {"emit_shown": [self._emitting("shown", shown, emits.shown, slots, values)] if emits.shown else []}
         if emits.made is None or "row" in arguments:
             unit = self._key(self._key_texts) if "group" in arguments else key_text(())
             emit = (lambda sign, texts: emits.emit(sign, [unit, *texts])) if emits.unit else emits.emit
@@ -176,10 +177,16 @@ class _Selection:
     def _keyed(self, group: str) -> None:
         """The key of a row, that of a group, and a new group."""
         key = lambda values: [f"return {self._key(values)}"]  # noqa: E731
-        new = lambda values: [f"return {group}({', '.join(values)})"]  # noqa: E731
+        kinds = [type_of_value(each.type) for each in self._keys]
+        new = lambda values: [f"return {group}({', '.join(map(_unsigned, kinds, values))})"]  # noqa: E731
         expressions(self._linker, f"{self._name}_key", "row", self._keys, self._rows, key)
         expressions(self._linker, f"{self._name}_new_group", "row", self._keys, self._rows, new)
         self._linker.function(f"{self._name}_key_of", "group", key(self._key_texts))
+
+
+def _unsigned(kind: Type, value: str) -> str:
+    """The text of a value of a group's key: of two zeros the one without a sign."""
+    return f"(None if {value} is None else {value} + 0.0)" if kind is FLOAT else value
 
 
 def aggregates(

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import pickle
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -244,7 +244,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 def _copied(node: ast.stmt) -> ast.stmt:
     """A copy of a statement: the method's own tree serves other programs, too."""
-    return deepcopy(node)
+    return pickle.loads(pickle.dumps(node))
 
 
 def _listed(made: Any) -> list[Any]:

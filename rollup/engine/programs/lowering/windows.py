@@ -14,7 +14,7 @@ from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
-from rollup.engine.rows.windows.timed import Time, TimeAccumulating
+from rollup.engine.rows.windows.timed import Time, TimeAccumulating, TimeBatch
 from rollup.engine.types import Kind
 
 Ports = Mapping[str, Sequence[str]]
@@ -26,7 +26,7 @@ def window(linker: Linker, spec: WindowSpec | None, name: str, row: Reference, p
     if lower is None:
         raise NotLowered("window", type(spec).__name__)
     operator, constants, types, more = lower(linker, spec, name, row)
-    return linker.operator(operator, name, constants, {"Row": row, **types}, {**ports, **more})
+    return linker.operator(operator, name, constants, {"Row": row, **types}, {"emit_present": [], **ports, **more})
 
 
 Lowered = tuple[type[windows.Window], Mapping[str, Any], Mapping[str, Type], Ports]
@@ -49,6 +49,13 @@ def _length_batch(linker: Linker, spec: LengthBatch, name: str, row: Reference) 
     if spec.early or not spec.size:
         raise NotLowered("window", "LengthBatch that shows rows early")
     return windows.LengthBatch, {"size": spec.size}, {}, {}
+
+
+def _time_batch(linker: Linker, spec: TimeBatch, name: str, row: Reference) -> Lowered:
+    if spec.eager or spec.forced or spec.each or spec.early:
+        raise NotLowered("window", "TimeBatch that begins, delivers or shows rows otherwise")
+    origin = {} if spec.origin is None else {"origin": spec.origin}
+    return windows.TimeBatch, {"span": spec.span, "aligned": spec.origin is not None, **origin}, {}, {}
 
 
 def _unique(linker: Linker, spec: Unique, name: str, row: Reference) -> Lowered:
@@ -91,6 +98,7 @@ WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
     FirstLength: with_constants(windows.FirstLength, "size"),
     TimeAccumulating: with_constants(windows.TimeAccumulating, "span"),
     Time: _time,
+    TimeBatch: _time_batch,
     LengthBatch: _length_batch,
     Unique: _unique,
     Grouped: _by_key,

@@ -112,6 +112,18 @@ class Stamped:
         self.time, self.row = time, row
 
 
+class Interval:
+    """The interval of a unit: since when, and the rows of the unit that have come and left in it."""
+
+    key: Key
+    since: int
+    inserted: int
+    removed: int
+
+    def __init__(self, key: Key, since: int) -> None:
+        self.key, self.since = key, since
+
+
 class Note:
     """What is known of a group between two outputs: the row as it was, and whether the group has changed."""
 

@@ -51,9 +51,16 @@ class Where(Operator):
     def emit_present(self, row: Row) -> None:
         """A row is there, of those that are asked for."""
 
+    @port
+    def emit_presented(self) -> None:
+        """These were all."""
+
     def present(self, row: Row) -> None:
         if self.test(row):
             self.emit_present(row)
+
+    def presented(self) -> None:
+        self.emit_presented()
 
     def insert(self, row: Row) -> None:
         if self.test(row):
@@ -150,15 +157,37 @@ class Grouped(Select):
             del self.groups[self.key_of(group)]
 
 
-class OfGroups(Grouped):
-    """Rows of groups."""
+class ShownByGroup(Grouped):
+    """Groups, of which those of the rows that are there are shown; `ever`: all of them, whatever rows are."""
 
+    ever: bool
     touched: List[Group]
     change: int
 
     @port
     def emit_shown(self, group: Group, sign: int) -> None:
         """Make the row of a group that is there."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+        g = self.known(row)
+        if g.mark != self.change + 1:
+            g.mark = self.change + 1
+            self.touched.append(g)
+
+    def presented(self) -> None:
+        """These were all."""
+        if self.ever:
+            for g in self.groups.values():
+                self.emit_shown(g, 1)
+        self.change += 1
+        for g in self.touched:
+            self.emit_shown(g, 1)
+        self.touched.clear()
+
+
+class OfGroups(ShownByGroup):
+    """Rows of groups that a change touches."""
 
     def touch(self, group: Group) -> None:
         """A group is about to change."""
@@ -174,20 +203,6 @@ class OfGroups(Grouped):
         g = self.left(row)
         self.touch(g)
         self.retract(g, row)
-
-    def present(self, row: Row) -> None:
-        """A row is there, of those that are asked for."""
-        g = self.known(row)
-        if g.mark != self.change + 1:
-            g.mark = self.change + 1
-            self.touched.append(g)
-
-    def presented(self) -> None:
-        """These were all."""
-        self.change += 1
-        for g in self.touched:
-            self.emit_shown(g, 1)
-        self.touched.clear()
 
 
 class RowPerGroup(OfGroups):
@@ -213,8 +228,8 @@ class RowPerGroup(OfGroups):
         self.touched.clear()
 
 
-class RowPerRow(Grouped):
-    """A row for a row, with the values of its group after the whole change."""
+class PerRow(Grouped):
+    """Something for each row, with the values of its group after the whole change."""
 
     inserted: List[Row]
     inserted_groups: List[Group]
@@ -224,14 +239,6 @@ class RowPerRow(Grouped):
     @port
     def emit(self, row: Row, group: Group, sign: int) -> None:
         """Make the row of a row in its group."""
-
-    @port
-    def emit_shown(self, row: Row, group: Group, sign: int) -> None:
-        """Make the row of a row that is there."""
-
-    def present(self, row: Row) -> None:
-        """A row is there, of those that are asked for."""
-        self.emit_shown(row, self.known(row), 1)
 
     def insert(self, row: Row) -> None:
         g = self.entered(row)
@@ -259,6 +266,22 @@ class RowPerRow(Grouped):
         self.inserted_groups.clear()
         self.removed.clear()
         self.removed_groups.clear()
+
+
+class RowPerRow(PerRow):
+    """A row for a row."""
+
+    @port
+    def emit_shown(self, row: Row, group: Group, sign: int) -> None:
+        """Make the row of a row that is there."""
+
+    def present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+        self.emit_shown(row, self.known(row), 1)
+
+
+class GroupPerRow(PerRow, ShownByGroup):
+    """The row of its group for each row."""
 
 
 class Kept(Operator):

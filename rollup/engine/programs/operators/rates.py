@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from rollup.engine.programs.operators.base import FOREVER, Group, Key, List, Made, Map, Note, Operator, Row, port, s
+from rollup.engine.programs.operators.base import (
+    FOREVER,
+    Group,
+    Interval,
+    Key,
+    List,
+    Made,
+    Map,
+    Note,
+    Operator,
+    Queue,
+    Row,
+    port,
+    s,
+)
 from rollup.engine.programs.operators.grouping import Kept, OfGroups
 
 
@@ -54,6 +68,10 @@ class Rate(Operator):
     def flush(self) -> None:
         """The change is over."""
         self.emit_flush()
+        self.count()
+
+    def count(self) -> None:
+        """The change counts, and may bring an output."""
         if self.clocked and not self.running and self.inserted + self.removed > 0:
             self.running = True
             self.next = s.now + self.span
@@ -77,6 +95,40 @@ class Rate(Operator):
         """That instant has come."""
         self.next += ((s.now - self.next) // self.span + 1) * self.span
         self.output()
+
+
+class First(Rate):
+    """Lets of each interval the first change pass that makes a row. An output begins the next interval.
+
+    `arriving`, `leaving`: whether somebody gets rows that come, and those that leave.
+    """
+
+    arriving: bool
+    leaving: bool
+    passed: bool
+    closed: bool
+
+    def takes(self, sign: int) -> bool:
+        """Whether a row that a change makes is shown."""
+        if self.closed or not (self.arriving if sign > 0 else self.leaving):
+            return False
+        self.passed = True
+        return True
+
+    def flush(self) -> None:
+        self.emit_flush()
+        self.closed = self.closed or self.passed
+        self.passed = False
+        if self.closed:
+            self.count()
+        else:
+            self.inserted = 0
+            self.removed = 0
+
+    def output(self) -> None:
+        self.closed = False
+        self.inserted = 0
+        self.removed = 0
 
 
 class Pending(Operator):
@@ -178,6 +230,69 @@ class Last(Collector):
             self.deliver(each, -1)
         self.came.clear()
         self.gone.clear()
+
+
+class FirstOfUnits(Collector):
+    """The first row of each interval of a unit; of several in one change the last, in the place of the first.
+
+    An interval begins with a row, and lasts for `span` if `clocked`, else until `events` more rows of the unit have come or left.
+    """
+
+    clocked: bool
+    span: int
+    events: int
+    units: Map[Key, Interval]
+    begun: Queue[Interval]
+    first: Map[Key, Made]
+
+    @port
+    def emit_insert(self, row: Row) -> None:
+        """A row comes."""
+
+    @port
+    def emit_remove(self, row: Row) -> None:
+        """A row leaves."""
+
+    @port
+    def emit_flush(self) -> None:
+        """The change is over."""
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        self.emit_insert(row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        self.emit_remove(row)
+
+    def take(self, key: Key, made: Made, sign: int) -> None:
+        unit = self.units.get(key)
+        begins = unit is None
+        if unit is None:
+            unit = Interval(key, s.now)
+            self.units[key] = unit
+            if self.clocked:
+                self.begun.append(unit)
+        elif sign > 0:
+            unit.inserted += 1
+        else:
+            unit.removed += 1
+        if not self.clocked:
+            begins = begins or unit.inserted >= self.events or unit.removed >= self.events
+        if begins:
+            unit.inserted = 0
+            unit.removed = 0
+            self.first[key] = made
+
+    def flush(self) -> None:
+        """The change is over."""
+        if self.clocked:
+            while self.begun and s.now - self.begun.first().since >= self.span:
+                del self.units[self.begun.popleft().key]
+        self.emit_flush()
+        for each in self.first.values():
+            self.deliver(each, 1)
+        self.first.clear()
 
 
 class LastTotal(Kept):

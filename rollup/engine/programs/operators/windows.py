@@ -29,6 +29,13 @@ class Window(Operator):
     def emit_remove(self, row: Row) -> None:
         """A row has left the window."""
 
+    @port
+    def emit_present(self, row: Row) -> None:
+        """A row is there, of those that are asked for."""
+
+    def present(self) -> None:
+        """Somebody asks for the rows that are there."""
+
     def insert(self, row: Row) -> None:
         """A row comes."""
 
@@ -54,6 +61,10 @@ class KeepAll(Window):
     """Every row, for ever."""
 
     rows: Rows[Row]
+
+    def present(self) -> None:
+        for row in self.rows:
+            self.emit_present(row)
 
     def insert(self, row: Row) -> None:
         self.rows.append(row)
@@ -111,6 +122,10 @@ class Time(Window):
     span: int
     rows: Queue[Stamped]
 
+    def present(self) -> None:
+        for each in self.rows:
+            self.emit_present(each.row)
+
     def insert(self, row: Row) -> None:
         self.rows.append(Stamped(s.now, row))
         self.emit_insert(row)
@@ -124,22 +139,70 @@ class Time(Window):
             self.emit_remove(self.rows.popleft().row)
 
 
-class LengthBatch(Window):
+class Batch(Window):
+    """Rows that come together; with a batch the one before leaves."""
+
+    rows: Queue[Row]
+    before: Queue[Row]
+
+    def present(self) -> None:
+        for row in self.rows:
+            self.emit_present(row)
+
+    def release(self) -> None:
+        """The batch at hand comes."""
+        for each in self.rows:
+            self.emit_insert(each)
+        while self.before:
+            self.emit_remove(self.before.popleft())
+        while self.rows:
+            self.before.append(self.rows.popleft())
+
+
+class LengthBatch(Batch):
     """Rows in batches of `size`; with a batch the one before leaves."""
 
     size: int
-    rows: Queue[Row]
-    before: Queue[Row]
 
     def insert(self, row: Row) -> None:
         self.rows.append(row)
         if len(self.rows) == self.size:
-            for each in self.rows:
-                self.emit_insert(each)
-            while self.before:
-                self.emit_remove(self.before.popleft())
-            while self.rows:
-                self.before.append(self.rows.popleft())
+            self.release()
+
+
+class TimeBatch(Batch):
+    """Rows in batches of `span`. Their edges are whole spans from the first row on, or from `origin` if `aligned`."""
+
+    span: int
+    origin: int
+    aligned: bool
+    begun: bool
+    waits: bool
+    edge: int
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(row)
+        if self.aligned:
+            self.begun = True
+        if not self.begun:
+            self.begun = True
+            self.origin = s.now
+        self.wait()
+
+    def wait(self) -> None:
+        """The next edge is the end of the batch at hand."""
+        if not self.waits:
+            self.waits = True
+            self.edge = self.origin + ((s.now - self.origin) // self.span + 1) * self.span
+
+    def due(self) -> int:
+        return self.edge if self.waits else FOREVER
+
+    def on_timer(self) -> None:
+        self.waits = False
+        if self.rows:
+            self.wait()
+        self.release()
 
 
 class Unique(Window):
@@ -150,6 +213,10 @@ class Unique(Window):
     @port
     def key(self, row: Row) -> Key:
         """The key of a row."""
+
+    def present(self) -> None:
+        for row in self.rows.values():
+            self.emit_present(row)
 
     def insert(self, row: Row) -> None:
         key = self.key(row)
@@ -173,6 +240,11 @@ class LengthByKey(Window):
     def key(self, row: Row) -> Key:
         """The key of a row."""
 
+    def present(self) -> None:
+        for b in self.rows.values():
+            for row in b.rows:
+                self.emit_present(row)
+
     def insert(self, row: Row) -> None:
         key = self.key(row)
         b = self.rows.get(key)
@@ -190,12 +262,22 @@ class Sort(Window):
 
     size: int
     rows: Heap[tuple[int, int, Row]]
+    ranked: Heap[tuple[int, int, Row]]
     count: int
 
     @port
     def rank(self, row: Row) -> int:
         """A whole number that is the greater, the further in front the row stands."""
         ...
+
+    def present(self) -> None:
+        while len(self.rows) > 0:
+            last = self.rows.pop()
+            self.ranked.push((-last[0], -last[1], last[2]))
+        while len(self.ranked) > 0:
+            first = self.ranked.pop()
+            self.emit_present(first[2])
+            self.rows.push((-first[0], -first[1], first[2]))
 
     def insert(self, row: Row) -> None:
         self.count += 1

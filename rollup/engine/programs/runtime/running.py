@@ -18,6 +18,7 @@ from rollup.engine.compiler.interpreted import Interpreted
 from rollup.engine.compiler.state import Tables, restore, save
 from rollup.engine.programs.lowering.components import Program
 from rollup.engine.programs.operators.base import FOREVER
+from rollup.engine.timers import Phase
 
 Mode = Literal["interpreted", "compiled", "checked"]
 
@@ -81,9 +82,12 @@ class Running:
         with uncollected():
             self._at_work.call(f"run_{name}", 0, len(at))
 
-    def advance(self, to: int, late: bool = False) -> None:
-        """The clock goes on through every instant that is due; `late`: at once, and what is due fires then."""
-        self._at_work.call("jump" if late else "advance", to)
+    def advance(self, to: int, late: Phase | None = None) -> None:
+        """The clock goes on through every instant that is due; `late`: at once, and what is due of a phase fires then."""
+        if late is None:
+            self._at_work.call("advance", to)
+        else:
+            self._at_work.call("jump", to, int(late))
 
     @property
     def dues(self) -> tuple[int | None, int | None]:

@@ -38,10 +38,6 @@ class Saved(IntEnum):
     LIMIT = 11
 
 
-OfRow = Callable[[Rows], None]
-"""What is done with a row of the input."""
-
-
 class Outputs:
     """The rate of one partition of a statement. `emit` gets every output, `set_variable` what a condition sets.
 
