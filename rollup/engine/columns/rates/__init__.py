@@ -1,1 +1,1 @@
-"""Output rates over columns: what a core gives waits for an output, or only what comes first in an interval passes."""
+"""Output rates over columns, of statements without a program: what a core gives waits for an output."""
