@@ -35,7 +35,7 @@ from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.kinds import FORMAT
 from rollup.sources.topics.beside import KEY, OPTION, TOPIC_COLUMN, Beside
 from rollup.sources.topics.ranges import END, RANGES, Range, Topics, begun_at, dealt, planned
-from rollup.sources.topics.value_kinds import REGISTRY, values_of
+from rollup.sources.topics.value_kinds import REGISTRY, VALUES, values_of
 from rollup.sources.topics.values import Unread, Values, texts
 from rollup.sources.topics.ways import READ, TASKS, way
 
@@ -74,7 +74,8 @@ class Kafka:
     * `message`, see `rollup.sources.topics.beside`
     * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
     * `options` of Spark's Kafka source
-    * `registry`, `registry_settings`, `schema_file`: what values are, see `rollup.sources.topics.values`; JSON without them
+    * `registry`, `registry_settings`, `schema_file`, `values`, `separator`, `null`, `fields`: what values are, see
+      `rollup.sources.topics.value_kinds`; JSON without them
     * `format`: "debezium" where messages are changes of rows, see `rollup.sources.topics.debezium`
     * `read`: who reads the messages, `tasks` or `spark`; by default tasks where they can
     """
@@ -90,7 +91,8 @@ class Kafka:
     @cached_property
     def values(self) -> Values:
         """How the bytes of its messages are read. Raises ConfigError."""
-        return values_of(self.stream.name, self.options)
+        renamed = [self._renamed.get(name, name) for name in self.stream.own if name not in self.beside.fields]
+        return values_of(self.stream.name, self.options, renamed)
 
     @cached_property
     def _start(self) -> dict[str, str]:
@@ -121,6 +123,11 @@ class Kafka:
                 hint="a source for each topic, whose streams queries put together",
             )
         assert self.values is not None and self.beside is not None and self._start
+        if FORMAT in self.options and VALUES in self.options:
+            raise ConfigError(
+                f"[sources.{self.stream.name}] has `{FORMAT}` and `{VALUES}`",
+                hint="changes of rows are objects with names",
+            )
         moving = [name for name, field in self.beside.fields.items() if field != KEY]
         if FORMAT in self.options and moving:
             raise ConfigError(

@@ -280,7 +280,10 @@ def _of_values(values: list[bytes], topic: str, options: Mapping[str, Any]) -> F
         remarks.append(f"{len(unread)} messages hold no record ({unread[0].reason})")
     if any(text.startswith("\0") for text in texts):
         remarks.append("values begin with byte 0, as those that a schema registry describes (--registry http://…)")
-    more, wrong = _objects(texts, "the value of a message is one object")
+    more, wrong = _objects(
+        texts,
+        'the value of a message is one object; of lines `values = "csv"` or `"text"` in the source says what they are',
+    )
     return records + more, remarks + wrong
 
 
