@@ -1,4 +1,4 @@
-"""A harness that turns one bit of a file that a job wrote and asks: noticed, harmless, or wrong?
+"""A harness that turns one bit of a file that a job wrote, or damages a file otherwise, and asks: noticed, harmless, or wrong?
 
 `python -m tests.job.flips FOLDER --flips 300 --seed 1` prints a JSON line for each flip that is neither, and at the end how many
 there were of each kind. First `rollup verify` looks, in one process for many flips. What it does not name, and some of what
@@ -14,6 +14,7 @@ import random
 import shutil
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -41,6 +42,33 @@ class Flip:
         content = bytearray((folder / self.file).read_bytes())
         content[self.bit // 8] ^= 1 << self.bit % 8
         (folder / self.file).write_bytes(content)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What else becomes of files: one is cut, emptied, removed, longer, or has the content of another one of its kind."""
+
+    file: str
+    how: str
+    other: str
+
+    def turn(self, folder: Path) -> None:
+        """Do it."""
+        file, content = folder / self.file, (folder / self.file).read_bytes()
+        match self.how:
+            case "cut":
+                file.write_bytes(content[: len(content) // 2])
+            case "emptied":
+                file.write_bytes(b"")
+            case "removed":
+                file.unlink()
+            case "longer":
+                file.write_bytes(content + b"\0more\n")
+            case _:
+                file.write_bytes((folder / self.other).read_bytes())
+
+
+HOW = ("cut", "emptied", "removed", "longer", "another's")
 
 
 def looked(found: Job, some: list[Flip]) -> list[str]:
@@ -106,9 +134,8 @@ def kinds(kind: type) -> list[str]:
 KINDS = kinds(RollupError)
 
 
-def flips(folder: Path, number: int, seed: int) -> Counter[str]:
-    """Flip so many bits, each in a copy of one store; how many flips ended how."""
-    moments, results = random.Random(seed), Counter[str]()
+def made(folder: Path, seed: int) -> tuple[Round, Job, dict[str, Any]]:
+    """A job that has more to take, and what it would have then."""
     one = Round(folder, random.Random(f"{seed}"), files=FILES, statements=True)
     for stream in one.streams:
         (folder / f"later-{stream}").mkdir()
@@ -123,7 +150,25 @@ def flips(folder: Path, number: int, seed: int) -> Counter[str]:
     whole = one.job("whole", 2)
     code, said = one.finish(whole)
     assert code == 0, said
-    wanted = inside(partial(one.everything, whole))
+    return one, base, inside(partial(one.everything, whole))
+
+
+def damages(folder: Path, number: int, seed: int) -> Counter[str]:
+    """Damage so many files, each in a copy of one store; how many ended how."""
+    one, base, wanted = made(folder, seed)
+    moments, results = random.Random(seed), Counter[str]()
+    for _ in range(number):
+        file = picked(base.folder, moments).file
+        alike = [path for path in (base.folder / file).parent.iterdir() if path.suffix == Path(file).suffix]
+        other = moments.choice(sorted(alike)).relative_to(base.folder).as_posix()
+        results += tried(one, base, [Damage(file, moments.choice(HOW), other)], wanted, seed)
+    return results
+
+
+def flips(folder: Path, number: int, seed: int) -> Counter[str]:
+    """Flip so many bits, each in a copy of one store; how many flips ended how."""
+    one, base, wanted = made(folder, seed)
+    moments, results = random.Random(seed), Counter[str]()
     for begin in range(0, number, AT_ONCE):
         some = [picked(base.folder, moments) for _ in range(min(AT_ONCE, number - begin))]
         silent = list[Flip]()
@@ -141,7 +186,7 @@ def flips(folder: Path, number: int, seed: int) -> Counter[str]:
     return results
 
 
-def tried(one: Round, base: Job, some: list[Flip], wanted: dict[str, Any], seed: int) -> Counter[str]:
+def tried(one: Round, base: Job, some: Sequence[Flip | Damage], wanted: dict[str, Any], seed: int) -> Counter[str]:
     """Run the job on with flips; where they are not harmless together, with each half of them."""
     shutil.rmtree(one.folder / "trial", ignore_errors=True)
     shutil.copytree(base.folder, one.folder / "trial")
@@ -155,7 +200,7 @@ def tried(one: Round, base: Job, some: list[Flip], wanted: dict[str, Any], seed:
     return told(seed, some, ended, said)
 
 
-def told(seed: int, some: list[Flip], ended: str, said: str) -> Counter[str]:
+def told(seed: int, some: Sequence[Flip | Damage], ended: str, said: str) -> Counter[str]:
     """How flips ended; a line for each that is neither noticed nor harmless."""
     if ended not in ("harmless", "refused", "verified"):
         for each in some:
@@ -183,11 +228,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--flips", type=int, default=100)
+    parser.add_argument(
+        "--damages", type=int, default=0, help="Instead: so many files cut, emptied, removed and so on."
+    )
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     shutil.rmtree(given.folder, ignore_errors=True)
     warm(statements=True)
-    results = flips(given.folder, given.flips, given.seed)
+    work, number = (damages, given.damages) if given.damages else (flips, given.flips)
+    results = work(given.folder, number, given.seed)
     print(json.dumps(results))
     sys.exit(any(results[ended] for ended in ("wrong", "traceback", "hangs")))
 

@@ -92,9 +92,10 @@ def test_killed_with_statements_three_sinks_retention_and_upkeep(tmp_path: Path)
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_one_bit_that_is_another_is_noticed_or_harmless(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["flips", "damages"])
+def test_files_that_are_damaged_are_noticed_or_harmless(tmp_path: Path, what: str) -> None:
     flips = os.environ.get("ROLLUP_FLIPS", "30")
-    command = [sys.executable, "-m", "tests.job.flips", str(tmp_path / "flips"), "--flips", flips]
+    command = [sys.executable, "-m", "tests.job.flips", str(tmp_path / "flips"), f"--{what}", flips]
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=7000
     )

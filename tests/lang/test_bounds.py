@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 import rollup
@@ -23,9 +21,7 @@ def test_declared_expressions_that_grow_without_end_are_refused(call: str) -> No
     body = "{{ {} + {} }}" if call == "e{n}" else "{{ s => {} + {} }}"
     first = "create expression e0 { 1 };" if call == "e{n}" else "create expression e0 { s => s.q };"
     engine.deploy(f"create schema S(q int); {first}")
-    began = time.monotonic()
     with pytest.raises(PlanError, match="become more than 1000 of them in one statement"):
         for n in range(1, 30):
             engine.deploy(f"create expression e{n} {body.format(name(n=n - 1), name(n=n - 1))};")
             engine.deploy(f"select {name(n=n)} as v from S as s;")
-    assert time.monotonic() - began < 60

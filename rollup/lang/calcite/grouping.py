@@ -167,6 +167,8 @@ def _hops(node: exp.Expr, of: Moves) -> Hops:
     width = interval(arguments[2]) if name == "HOP" else every
     if every <= 0 or width <= 0:
         raise refused(node, f"{name} needs intervals above zero", "as INTERVAL '1' HOUR")
+    if max(every, width) >= 1 << 62:
+        raise refused(node, f"{name} has an interval of more than 146,000 years", "as INTERVAL '1' HOUR")
     if said := overlap(width, every):
         raise refused(node, said, "a longer emit, or a shorter retain: HOP(t, emit, retain)")
     align = time_of_day(arguments[least]) if len(arguments) > least else 0
