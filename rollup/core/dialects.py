@@ -29,6 +29,15 @@ class InOrder(Expression, exp.AggFunc):
     arg_types = {"this": True, "name": False, "over": False}
 
 
+class Compensated(Expression, exp.AggFunc):
+    """A sum of doubles, in DuckDB with a second double for what rounding leaves out: what we write is summed there.
+
+    So 0.1 ten times is 1.0, whatever order the values come in. Elsewhere it is a plain sum.
+    """
+
+    arg_types = {"this": True}
+
+
 class Values(Expression, exp.AggFunc):
     """The distinct values of a column that are not null, as a sorted list; null when there is none."""
 
@@ -192,8 +201,10 @@ def unordered(tree: exp.Select) -> exp.Select:
     def plain(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, InOrder):
             return node
-        total, over = exp.Sum(this=node.this), node.args.get("over")
-        return total if over is None else exp.Window(this=total, partition_by=over)
+        over = node.args.get("over")
+        return (
+            Compensated(this=node.this) if over is None else exp.Window(this=exp.Sum(this=node.this), partition_by=over)
+        )
 
     found = tree.transform(plain)
     assert isinstance(found, exp.Select)
@@ -307,6 +318,7 @@ def _duckdb() -> type[Dialect]:
                 Union: lambda self, e: (
                     f"LIST_SORT(LIST_DISTINCT(FLATTEN(LIST({self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))))"
                 ),
+                Compensated: lambda self, e: self.func("FSUM", e.this),
                 Size: lambda self, e: f"COALESCE(LEN({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS HUGEINT)",
                 Checked: _try_cast,
@@ -340,6 +352,7 @@ def _postgres() -> type[Dialect]:
                 LastBy: _postgres_last,
                 InOrder: _postgres_in_order,
                 Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
+                Compensated: lambda self, e: self.func("SUM", e.this),
                 Size: lambda self, e: f"COALESCE(CARDINALITY({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL)",
                 Checked: _postgres_checked,
@@ -367,6 +380,7 @@ def _spark() -> type[Dialect]:
                 LastBy: _spark_last,
                 InOrder: _spark_in_order,
                 Union: lambda self, e: f"SORT_ARRAY(ARRAY_DISTINCT(FLATTEN(COLLECT_LIST({self.sql(e, 'this')}))))",
+                Compensated: lambda self, e: self.func("SUM", e.this),
                 Size: lambda self, e: f"COALESCE(SIZE({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL(38, 0))",
                 Checked: _try_cast,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.calendar import GMT, Duration, normal_zone
-from rollup.core.dialects import Checked, InOrder, LastBy, Mean, Milliseconds
+from rollup.core.dialects import Checked, Compensated, InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
 from rollup.engine.aggregates.partials import (
     COMOMENT,
@@ -479,7 +479,7 @@ class _Builder:
         )
         merge = partial.merge(siblings)
         if stored == DOUBLE and isinstance(merge, exp.Sum):
-            merge = InOrder(this=merge.this)
+            merge, prepared = InOrder(this=merge.this), Compensated(this=prepared.this)
         if stored == EXACT:
             merge = guarded(merge, column(overflow_of(name)))
         self._partials[name] = Value(name, stored, exp.cast(prepared, stored.sql), exp.cast(merge, stored.sql), helpers)

@@ -3,6 +3,8 @@ leave 64 bits in some parts only, and what a rebuild without a checkpoint cannot
 
 from __future__ import annotations
 
+import math
+import random
 from collections import Counter
 from itertools import permutations
 
@@ -191,3 +193,18 @@ def test_events_of_a_group_that_came_in_several_steps_of_the_clock_are_stored_as
     assert rows == {("a", NOON): 1, ("b", NOON): 1, ("a", NOON + 5 * SECOND): 1}
     events = {(row["k"], row["AGG_TIMESTAMP"]): row["AGG_EVENTS"] for row in stored}
     assert events == {("a", NOON): 4, ("b", NOON): 1, ("a", NOON + 5 * SECOND): 1}
+
+
+def test_stored_sums_of_doubles_have_no_tail_of_rounding() -> None:
+    draw = random.Random(5)
+    events = [(round(draw.uniform(50, 250), 2), n * 20) for n in range(3000)]
+    host = LocalHost.of(
+        "define stream S (v double, ts long); define aggregation A from S select sum(v) as t aggregate by ts every sec ... min;"
+    )
+    host.send("S", [*events, (0.0, 3_600_000)])
+    for per, width in (("seconds", 1000), ("minutes", 60_000)):
+        rows = host.query(f"from A within 0L, 60000L per '{per}' select AGG_TIMESTAMP as start, t").to_pylist()
+        assert rows == [
+            {"start": start, "t": math.fsum(v for v, ts in events if start <= ts < start + width)}
+            for start in range(0, 60_000, width)
+        ]
