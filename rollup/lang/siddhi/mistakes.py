@@ -88,8 +88,10 @@ def told(text: str, problem: UnexpectedInput, grammar: Lark, cure: Cure) -> Synt
     keywords = {
         each.pattern.value for each in grammar.terminals if each.name in accepted and each.pattern.type == "str"
     }
-    hint = cure(found, before, text[place:], accepted, {word.lower() for word in keywords}) or _expected(
-        accepted, grammar
+    hint = (
+        _doubled(found, text[:place])
+        or cure(found, before, text[place:], accepted, {word.lower() for word in keywords})
+        or _expected(accepted, grammar)
     )
     shown = repr(found) if found else "end of the text"
     return SyntaxProblem(f"unexpected {shown}", line=line, column=column, hint=hint)
@@ -147,6 +149,15 @@ def _cure(found: str, before: str, rest: str, accepted: Collection[str], keyword
         or _clause(word, before)
         or _shape(found, last, before, accepted)
     )
+
+
+def _doubled(found: str, before: str) -> str | None:
+    """Two quotes of SQL are no quote within a text here: they end it and begin another one."""
+    if len(found) < 2 or found[0] not in "'\"" or not before.endswith(found[0]):
+        return None
+    if found[0] == "'":
+        return 'a text with a single quote stands in double ones: "it\'s"'
+    return "a text with a double quote stands in single ones: 'a \"b\"'"
 
 
 def _quoted(found: str, before: str) -> str | None:
