@@ -61,7 +61,7 @@ WRONG_CONF: dict[str, tuple[str, str]] = {
     "key of another kind": (_source(FILES + 'separator = ";"\n'), "[sources.Trades] has an unknown key `separator`"),
     "Kafka without topic": (
         _source(KAFKA.replace('topic = "t"\n', "")),
-        '[sources.Trades] lacks `topic` (`topic = "a"`, or `topics = ["a", "b"]`)',
+        '[sources.Trades] lacks `topic` (`topic = "a"`, `topics = ["a", "b"]`, or `topic_pattern = "orders-.*"`)',
     ),
     "key of Kafka": (_source(KAFKA + 'group_id = "g"\n'), "[sources.Trades] has an unknown key `group_id`"),
     "number as a word": (
