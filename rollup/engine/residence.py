@@ -79,8 +79,8 @@ class Emitted:
             yield (int(self.place[begin]), self.order), Delivery(self.statement, int(self.at[begin]), delta)
 
 
-class Beside(Protocol):
-    """What else may run the statements."""
+class OtherExecutor(Protocol):
+    """Another executor that may run the statements."""
 
     def placed(self) -> Sequence[Placed]:
         """Where each statement runs."""
@@ -101,10 +101,10 @@ class _Kept(NamedTuple):
 
 
 class Residence:
-    """A component and its program. `least` None: it never goes over. `beside`: what runs statements without a program."""
+    """A component and its program. `least` None: it never goes over. `other`: what runs statements without a program."""
 
-    def __init__(self, component: Component, type_of: TypeOf, least: int | None, beside: Beside) -> None:
-        self._component, self._type_of, self._least, self._beside = component, type_of, least, beside
+    def __init__(self, component: Component, type_of: TypeOf, least: int | None, other: OtherExecutor) -> None:
+        self._component, self._type_of, self._least, self._other = component, type_of, least, other
         self._program: Program | Unsupported | None = None
         self._changed = -1
         self._running: Running | None = None
@@ -130,7 +130,7 @@ class Residence:
     @property
     def goes_over(self) -> bool:
         """Whether the component goes over to its program, unless statements have gone elsewhere."""
-        return self._least is not None and isinstance(self.program, Program) and not self._beside.gone_over()
+        return self._least is not None and isinstance(self.program, Program) and not self._other.gone_over()
 
     def takes(self, stream: str, events: int) -> bool:
         """Whether a batch of so many events of a stream goes to the program."""
@@ -308,7 +308,7 @@ class Residence:
         component = self._component
         if len(component.statements) > _MOST:
             return Unsupported("statement", f"more than {_MOST}")
-        executors = {each.executor for each in self._beside.placed()}
+        executors = {each.executor for each in self._other.placed()}
         if executors == {"columns"} or ("columns" in executors and not component.stores):
             return Unsupported("statement", "columns carry it")
         for name, deployed in component.statements.items():

@@ -12,7 +12,7 @@ from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError, SystemFault
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.spark.going_back import GoingBack
+from rollup.hosts.spark.recovery_points import RecoveryPoints
 from rollup.lifecycle.book import Book, folder
 from rollup.lifecycle.lease.places import held, lease_of
 from rollup.lifecycle.remake import mend, remake
@@ -44,7 +44,7 @@ class Recovered:
     lines: tuple[str, ...]
 
 
-def look(commits: GoingBack) -> Found:
+def look(commits: RecoveryPoints) -> Found:
     """Read every record and the open rows that it names. Raises SystemFault where the system refuses one now."""
     whole, damaged = list[int](), dict[int, str]()
     for number in commits.records.numbers():
@@ -77,7 +77,7 @@ def recover(
             return _database(conf, aggregation, store, to_commit, rebuild, named)
         records = RecordFolder(folder(conf, aggregation.name))
         records.retired()
-        commits = GoingBack(aggregation.name, filed.root, records, conf.checkpoint)
+        commits = RecoveryPoints(aggregation.name, filed.root, records, conf.checkpoint)
         found = look(commits)
         if to_commit is not None:
             return _go_back(conf, commits, found, to_commit)
@@ -167,7 +167,7 @@ def _mended(conf: Conf, aggregation: Aggregation, store: Store, problem: StoreEr
     return Recovered(aggregation.name, tuple(lines))
 
 
-def _go_back(conf: Conf, commits: GoingBack, found: Found, number: int) -> Recovered:
+def _go_back(conf: Conf, commits: RecoveryPoints, found: Found, number: int) -> Recovered:
     if number not in found.whole:
         possible = ", ".join(map(str, commits.possible())) or "none"
         raise StoreError(f"there is no whole commit {number}", hint=f"those to go back to: {possible}")

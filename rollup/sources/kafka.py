@@ -33,7 +33,7 @@ from rollup.sources.content.presence import HAS, check_names, expected, great, j
 from rollup.sources.content.records import NO_VALUE, check_paths, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.kinds import FORMAT
-from rollup.sources.topics.beside import KEY, OPTION, TOPIC_COLUMN, Beside
+from rollup.sources.topics.metadata import KEY, OPTION, TOPIC_COLUMN, Metadata
 from rollup.sources.topics.ranges import END, RANGES, Range, Topics, begun_at, dealt, planned
 from rollup.sources.topics.value_kinds import REGISTRY, VALUES, values_of
 from rollup.sources.topics.values import Unread, Values, texts
@@ -71,7 +71,7 @@ class Kafka:
     * `servers`, `topic`, `topics` or `topic_pattern`, `partitions` (256, not less than a topic has), `starting_offsets` (earliest, see
       `begun_at`)
     * `max_events_per_batch`, `columns` (rename), `optional` (attributes that may be missing)
-    * `message`, see `rollup.sources.topics.beside`
+    * `message`, see `rollup.sources.topics.metadata`
     * `slack` (1 day), see `rollup.lifecycle.replay.raw_kafka`
     * `options` of Spark's Kafka source
     * `registry`, `registry_settings`, `schema_file`, `values`, `separator`, `null`, `fields`: what values are, see
@@ -91,7 +91,7 @@ class Kafka:
     @cached_property
     def values(self) -> Values:
         """How the bytes of its messages are read. Raises ConfigError."""
-        renamed = [self._renamed.get(name, name) for name in self.stream.own if name not in self.beside.fields]
+        renamed = [self._renamed.get(name, name) for name in self.stream.own if name not in self.metadata.fields]
         return values_of(self.stream.name, self.options, renamed)
 
     @cached_property
@@ -106,9 +106,9 @@ class Kafka:
             ) from None
 
     @cached_property
-    def beside(self) -> Beside:
+    def metadata(self) -> Metadata:
         """What events take of messages beside their values. Raises ConfigError."""
-        return Beside.of(self.stream, self.options)
+        return Metadata.of(self.stream, self.options)
 
     def check(self) -> None:
         """See `Source.check`."""
@@ -122,16 +122,16 @@ class Kafka:
                 f"[sources.{self.stream.name}] several topics are read by tasks, and {self.way.reason}",
                 hint="a source for each topic, whose streams queries put together",
             )
-        assert self.values is not None and self.beside is not None and self._start
+        assert self.values is not None and self.metadata is not None and self._start
         if FORMAT in self.options and VALUES in self.options:
             raise ConfigError(
                 f"[sources.{self.stream.name}] has `{FORMAT}` and `{VALUES}`",
                 hint="changes of rows are objects with names",
             )
-        moving = [name for name, field in self.beside.fields.items() if field != KEY]
+        moving = [name for name, field in self.metadata.fields.items() if field != KEY]
         if FORMAT in self.options and moving:
             raise ConfigError(
-                f"[sources.{self.stream.name}]: {OPTION} gives {moving[0]} the {self.beside.fields[moving[0]]} of a message, "
+                f"[sources.{self.stream.name}]: {OPTION} gives {moving[0]} the {self.metadata.fields[moving[0]]} of a message, "
                 "and a row is taken back by another message than it came with",
                 hint=f"with `{FORMAT}`, {OPTION} takes `{KEY}` alone",
             )
@@ -183,7 +183,7 @@ class Kafka:
             reader = reader.option(name, value)
         if self.way.settings is not None:
             return reader.load().selectExpr(*_PLACE)
-        return self._messages(reader.option("includeHeaders", bool(self.beside.binary)).load())
+        return self._messages(reader.option("includeHeaders", bool(self.metadata.binary)).load())
 
     def between(self, spark: SparkSession, starts: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
         """A bounded read: of every partition of the topic the offsets from its start to before its end."""
@@ -197,13 +197,13 @@ class Kafka:
                 reader = reader.option(name, value)
         for name, offsets in (("startingOffsets", starts), ("endingOffsets", ends)):
             reader = reader.option(name, json.dumps({self.topics.said: {str(p): o for p, o in offsets.items()}}))
-        return self._messages(reader.option("includeHeaders", bool(self.beside.binary)).load())
+        return self._messages(reader.option("includeHeaders", bool(self.metadata.binary)).load())
 
     def _messages(self, frame: DataFrame) -> DataFrame:
         """What tasks are given of messages that Spark reads."""
         from pyspark.sql import functions as f
 
-        return frame.select(*map(f.expr, (_VALUE, *_PLACE)), *self.beside.selected())
+        return frame.select(*map(f.expr, (_VALUE, *_PLACE)), *self.metadata.selected())
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> DataFrame | pa.Table:
         """The offsets of a batch as the query's log has them, dealt to one task a core; or the rows that Spark gives."""
@@ -254,7 +254,7 @@ class Kafka:
         assert self.way.settings is not None
         wanted, found = [Range(*row.values()) for row in ranges.select(RANGES.names).to_pylist()], list[pa.Table]()
         for place, some in self.topics.by_topic(wanted).items():
-            table = read(some, self.topics.names[place], self.way.settings, self.beside.binary)
+            table = read(some, self.topics.names[place], self.way.settings, self.metadata.binary)
             if place:
                 at = table.column_names.index(_PLACED[0])
                 table = table.set_column(at, table.schema.field(at), self._numbered(table[_PLACED[0]], place))
@@ -271,7 +271,7 @@ class Kafka:
         numbers, times = arrivals(batch, most, self._latest), batch["timestamp"]
         known = pc.and_(pc.greater_equal(times, 0), pc.less(times, _LATEST))
         received = pc.if_else(known, times, pa.scalar(int(time.time() * 1000), pa.int64()))  # it arrives all the same
-        batch = self._named(batch) if self.topics.several or self.beside.topic else batch
+        batch = self._named(batch) if self.topics.several or self.metadata.topic else batch
         return batch.append_column("__arrival", pa.array(numbers)).append_column("__received", received)
 
     def _named(self, batch: pa.Table) -> pa.Table:
@@ -333,7 +333,7 @@ class Kafka:
 
     def _of_structs(self, engine: ColumnEngine, placed: pa.Table, records: pa.Array) -> Part:
         """Records with types to events."""
-        records = self.beside.in_structs(records, placed)
+        records = self.metadata.in_structs(records, placed)
         with engine.tables({"kafka_rows": placed.append_column(ROW, records)}):
             told = engine.connection.execute(f"DESCRIBE SELECT UNNEST({ROW}) FROM kafka_rows").fetchall()
             asked = [self._renamed.get(name, name) for name in self.stream.attributes]
@@ -348,7 +348,7 @@ class Kafka:
     def _of_documents(self, engine: ColumnEngine, placed: pa.Table, values: pa.Array | pa.ChunkedArray) -> Part:
         """JSON objects to events."""
         raw, readable = texts(values)
-        raw = self.beside.in_documents(engine, raw, placed)
+        raw = self.metadata.in_documents(engine, raw, placed)
         placed = placed.append_column("raw", raw).append_column("readable", readable)
         placed = placed.append_column("plain", pa.repeat(plain(raw), placed.num_rows))
 

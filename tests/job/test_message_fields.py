@@ -1,4 +1,4 @@
-"""What a message has beside its value (key, time, place, headers) as attributes of its event: the same whoever reads the
+"""What a message has metadata its value (key, time, place, headers) as attributes of its event: the same whoever reads the
 messages, and in the letters of those that are no events."""
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ JSON = st.recursive(
 def test_a_document_keeps_its_own_members_as_they_are_written(made: list[tuple[Any, int | None, str]]) -> None:
     raw = [json.dumps(value, indent=indent) for value, indent, _ in made]
     batch = pa.table({"beside_0": pa.array([key.encode() for *_, key in made], pa.binary())})
-    beside = Kafka(source().stream, {**source().options, "message": {"who": "key"}}).beside
-    found = beside.in_documents(ColumnEngine(), pa.chunked_array([raw]), batch).to_pylist()
+    metadata = Kafka(source().stream, {**source().options, "message": {"who": "key"}}).metadata
+    found = metadata.in_documents(ColumnEngine(), pa.chunked_array([raw]), batch).to_pylist()
     for text, before, (value, _, key) in zip(found, raw, made, strict=True):
         if isinstance(value, dict):
             assert json.loads(text) == {"who": key} | value

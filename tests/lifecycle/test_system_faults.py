@@ -15,7 +15,7 @@ import pytest
 
 from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.errors import RollupError, StoreError, SystemFault, said_by_system
-from rollup.hosts.spark.going_back import GoingBack
+from rollup.hosts.spark.recovery_points import RecoveryPoints
 from rollup.lang.calcite.history import delta
 from rollup.lifecycle.book import Book
 from rollup.lifecycle.recover import look
@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[Kept], object]] = {
     "open rows": lambda k: k.records.read_rows(k.file),
     "open rows piece by piece": Kept.batches,
     "retired columns": lambda k: k.records.retired(),
-    "what recover looks at": lambda k: look(GoingBack("T", k.root, k.records, k.root)),
+    "what recover looks at": lambda k: look(RecoveryPoints("T", k.root, k.records, k.root)),
     "the book": lambda k: Book(k.root / "T").page(),
     "a table": lambda k: files_at(k.root / "T_DAYS", 0),
     "the tables": lambda k: damage(k.root, "T", k.records.read(1)),
@@ -124,9 +124,9 @@ def test_damage_and_absence_are_not_the_systems(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
     path = tmp_path / "T" / kept.file
     path.write_bytes(path.read_bytes()[:-1] + b"?")
-    assert look(GoingBack("T", kept.root, kept.records, kept.root)).damaged.keys() == {1}
+    assert look(RecoveryPoints("T", kept.root, kept.records, kept.root)).damaged.keys() == {1}
     path.unlink()
-    assert look(GoingBack("T", kept.root, kept.records, kept.root)).damaged.keys() == {1}
+    assert look(RecoveryPoints("T", kept.root, kept.records, kept.root)).damaged.keys() == {1}
     with pytest.raises(StoreError, match="is gone") as gone:
         files_at(tmp_path / "nowhere", 0)
     assert not isinstance(gone.value, SystemFault)

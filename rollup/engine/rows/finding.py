@@ -31,7 +31,7 @@ def finding(plan: Subquery, store: Keyed, width: int, otherwise: Ask) -> Ask | N
     places, known, whole = ByKey(plan.where, width).key(store)
     if not places:
         return None
-    found = store.sought(places)
+    found = store.index_by(places)
     alone = found.single or (whole and plan.having is None)
     if not (alone or plan.calls or plan.mode == "exists"):
         return None  # all rows would have to be looked at, to know of the one

@@ -10,7 +10,7 @@ from rollup.engine.compiling import compiled, compiled_row, predicate, shared_te
 from rollup.engine.index import Entry, Receiver, both_tests, equal
 from rollup.engine.ranges import intervals, paths
 from rollup.engine.row import Delta, Row
-from rollup.engine.rows.keyed import Finder, Key, Sought
+from rollup.engine.rows.keyed import Finder, Key, KeyIndex
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
 from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import Kept, Window
@@ -91,10 +91,10 @@ class InputState:
 
     showing = having
 
-    def sought(self, places: tuple[int, ...]) -> Sought:
+    def index_by(self, places: tuple[int, ...]) -> KeyIndex:
         """Where they are found."""
         finder = self.finder(places)
-        return Sought(finder.having, finder.sole)
+        return KeyIndex(finder.having, finder.sole)
 
     def finder(self, places: tuple[int, ...]) -> Finder:
         """The rows that the window holds by some values of theirs, where `by` has named the places."""

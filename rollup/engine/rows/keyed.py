@@ -36,7 +36,7 @@ class Keyed(Protocol):
         """Those of them that joins and sub-queries find."""
         ...
 
-    def sought(self, places: tuple[int, ...]) -> Sought:
+    def index_by(self, places: tuple[int, ...]) -> KeyIndex:
         """Where these are found, as long as the store is there."""
         ...
 
@@ -58,7 +58,7 @@ class Changing(Protocol):
         ...
 
 
-class Sought(NamedTuple):
+class KeyIndex(NamedTuple):
     """Where a store finds rows by a key: those of it, or the only one, MANY where it has several.
 
     `single`: no key has several; `ordered`: several are in the order in which they came; `window`: that of which nothing

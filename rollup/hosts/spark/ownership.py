@@ -20,9 +20,9 @@ from rollup.core.errors import ConfigError
 from rollup.core.objects import replace_durably
 from rollup.core.untyped import pc
 from rollup.hosts.pipeline import Pipeline
-from rollup.hosts.spark.going_back import GoingBack
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.query_log import entries, query_of
+from rollup.hosts.spark.recovery_points import RecoveryPoints
 from rollup.hosts.spark.rewind import Marked
 from rollup.hosts.statements.running import Running
 from rollup.plan.aggregation import EVENTS, KIND
@@ -292,7 +292,7 @@ def refuse_without_closings(
 def _going_back_too(conf: Conf, pipeline: Pipeline, stream: str, ours: Mapping[str, Any]) -> str:
     """What takes an aggregation back to where statements are."""
     name, filed = pipeline.aggregation.name, pipeline.store.filed
-    commits = None if filed is None else GoingBack(name, filed.root, filed.records, conf.checkpoint)
+    commits = None if filed is None else RecoveryPoints(name, filed.root, filed.records, conf.checkpoint)
     for number in () if commits is None else commits.possible():
         mark = commits.records.read(number).source.get(stream) if commits is not None else None
         if mark is not None and mark["query"] == ours["query"] and mark["batch"] <= ours["batch"]:

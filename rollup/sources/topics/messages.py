@@ -18,8 +18,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from rollup.core.errors import SourceError
 from rollup.core.garbage import uncollected
-from rollup.sources.topics.beside import HEADER, KEY
 from rollup.sources.topics.consumers import Client, client
+from rollup.sources.topics.metadata import HEADER, KEY
 from rollup.sources.topics.ranges import Range
 from rollup.sources.topics.ways import Settings
 

@@ -21,7 +21,7 @@ from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
 from rollup.engine.columns.cores.rewriting import calls_of, of_one_event
-from rollup.engine.columns.cores.sought import sought
+from rollup.engine.columns.cores.window_sub_query import window_sub_query
 from rollup.engine.columns.evaluate import carried, evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, children, inside, walk
@@ -178,13 +178,13 @@ def _part(plan: Select, number: int, reads: Mapping[str, RowType], at: int) -> t
         return _aggregated(lookup, input, stream, at)
     (outside,) = (each.filter.stream for each in plan.inputs if isinstance(each, StreamInput))
     if lookup.mode != "list":
-        found = sought(lookup, input, outside, None)
+        found = window_sub_query(lookup, input, outside, None)
         return found if isinstance(found, str) else (found, Field(0, at, found.type))
     match _use(plan, number):
         case Call(op=Quantifier(sign="<" | "<=" | ">" | ">=") as op, args=(value, _)):
             return _quantified(lookup, input, stream, op, value, at)
         case Call(op=op, args=(value, _)) if (member := _membership(op)) is not None:
-            found, answer = sought(lookup, input, outside, value), Field(0, at, BOOL)
+            found, answer = window_sub_query(lookup, input, outside, value), Field(0, at, BOOL)
             return found if isinstance(found, str) else (found, answer if member else Call(NOT, (answer,), BOOL))
         case _:
             return "a list of values that is not asked whether a value is in it, or compares with all or any of it"

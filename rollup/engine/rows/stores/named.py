@@ -16,7 +16,7 @@ from rollup.engine.expressions import Expr
 from rollup.engine.index import Entry
 from rollup.engine.row import NOTHING, Delta, Row, comparable, together
 from rollup.engine.rows.instance import Instance
-from rollup.engine.rows.keyed import Finder, Found, Key, Sought, findable
+from rollup.engine.rows.keyed import Finder, Found, Key, KeyIndex, findable
 from rollup.engine.rows.plans import ALL, Narrowing
 from rollup.engine.rows.windows.base import Kept, WindowSpec
 from rollup.engine.rows.windows.keyed import UniqueWindow
@@ -108,7 +108,7 @@ class Store(Instance, ABC):
         return self.having(places, key)
 
     @abstractmethod
-    def sought(self, places: tuple[int, ...]) -> Sought:
+    def index_by(self, places: tuple[int, ...]) -> KeyIndex:
         """Where rows are found by what they hold at places that `by` has named."""
 
     @abstractmethod
@@ -238,9 +238,9 @@ class NamedWindow(Store):
         """Looked for while consumers do not know all."""
         return None if self._untold else self.having(places, key)
 
-    def sought(self, places: tuple[int, ...]) -> Sought:
+    def index_by(self, places: tuple[int, ...]) -> KeyIndex:
         found = self.finder(places)
-        return Sought(found.having, found.sole, found is self.window, isinstance(self.window, Kept), self)
+        return KeyIndex(found.having, found.sole, found is self.window, isinstance(self.window, Kept), self)
 
     def finder(self, places: tuple[int, ...]) -> Found:
         """The rows that are in by some values of theirs, where `by` has named the places."""

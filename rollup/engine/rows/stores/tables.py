@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rollup.engine.compiling import is_key
 from rollup.engine.folding import Fold
 from rollup.engine.row import Delta, Row, comparable, listed
-from rollup.engine.rows.keyed import Key, Sought
+from rollup.engine.rows.keyed import Key, KeyIndex
 from rollup.engine.rows.stores.named import Store, UniqueIndex, Updates, updated
 from rollup.engine.timers import Order
 from rollup.engine.types import RowType
@@ -57,8 +57,8 @@ class Table(Store):
         row = self._rows.get(key)
         return () if row is None else (row,)
 
-    def sought(self, places: tuple[int, ...]) -> Sought:
-        return Sought(lambda key: self.having(places, key), self.find, single=True)
+    def index_by(self, places: tuple[int, ...]) -> KeyIndex:
+        return KeyIndex(lambda key: self.having(places, key), self.find, single=True)
 
     def _known(self, index: UniqueIndex, keys: set[Key], gone: set[int]) -> set[Key]:
         if index.places != self.spec.keys:

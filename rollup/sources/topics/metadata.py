@@ -1,4 +1,4 @@
-"""What a message has beside its value, as attributes of its event: `message = { user = "key", sent = "timestamp" }`.
+"""The metadata of a message (key, time, headers) as attributes of its event: `message = { user = "key", sent = "timestamp" }`.
 
 They become members of the record under the names of their attributes, in front of its own. So whatever reads records
 (dead letters that are taken in again, replay, the search for what is not there) has them without knowing of messages.
@@ -38,13 +38,13 @@ _BLANK = text(" \t\r\n")
 
 
 @dataclass(frozen=True)
-class Beside:
+class Metadata:
     """Attributes by the field of the message that each one is: key, timestamp (ms), topic, partition, offset, `headers.NAME`."""
 
     fields: Mapping[str, str]
 
     @classmethod
-    def of(cls, stream: StreamDef, options: Mapping[str, Any]) -> Beside:
+    def of(cls, stream: StreamDef, options: Mapping[str, Any]) -> Metadata:
         """Those of a source. Raises ConfigError."""
         fields: Mapping[str, str] = options.get(OPTION, {})
         for name, field in fields.items():

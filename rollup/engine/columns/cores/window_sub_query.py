@@ -34,7 +34,7 @@ from rollup.engine.types import BOOL, INT, LONG, DataType, RowType
 
 
 @dataclass(frozen=True)
-class Sought:
+class WindowSubQuery:
     """The sub-query. `columns`: what the program gets of the events of each stream; `type`: that of the answers.
 
     `value`: what is looked for among the values of the rows. The program then says whether it is there, whether any row is,
@@ -64,7 +64,7 @@ class Sought:
         return pc.if_else(unknown, pa.scalar(None, pa.bool_()), there)
 
 
-def sought(lookup: Subquery, input: StreamInput, outside: str, value: Expr | None) -> Sought | str:
+def window_sub_query(lookup: Subquery, input: StreamInput, outside: str, value: Expr | None) -> WindowSubQuery | str:
     """A sub-query asked by the events of a stream, or the first reason against it; `value`: what is looked for among its rows."""
     if lookup.keys or lookup.having is not None:
         return "a sub-query of groups"
@@ -87,7 +87,7 @@ def sought(lookup: Subquery, input: StreamInput, outside: str, value: Expr | Non
     wider = lookup.mode == "value" and kind == INT and (lookup.calls or wide(lookup.columns[0]))
     if isinstance(program, Unsupported):
         return f"a sub-query with {program.feature} ({program.detail})"
-    return Sought(program, columns.found, LONG if wider else kind, value)
+    return WindowSubQuery(program, columns.found, LONG if wider else kind, value)
 
 
 def _condition(part: Expr, columns: Columns) -> Expr:

@@ -15,7 +15,7 @@ from rollup.stores.delta.missing import damage
 
 
 @dataclass(frozen=True)
-class GoingBack:
+class RecoveryPoints:
     """The commits of an aggregation whose tables are below `root`, and the checkpoint of its streams."""
 
     name: str
