@@ -18,6 +18,7 @@ from rollup.checkpoint.records import Record, RecordFolder
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.plan.aggregation import Aggregation
+from rollup.retrieval.as_of import AsOf
 from rollup.stores.base import ApartStore, Commit, Filed, FiledStore, Loaded, Snapshot, Store
 
 
@@ -95,6 +96,9 @@ class TrailingStore:
 
     def snapshot(self) -> Snapshot:
         return self.settle().snapshot()
+
+    def as_of(self, moment: AsOf) -> Snapshot:
+        return self.settle().as_of(moment)
 
     def newest(self, level: Duration) -> dict[str, int]:
         return self.settle().newest(level)
