@@ -272,9 +272,11 @@ class _Lowering:
         ports = {f"emit_{each}": [f"{entry}_{each}"] for each in ("insert", "remove")}
         ports["emit_present"] = [f"{shown}_present"]
         made = window(self._linker, source.window, f"window{order}", stream.row, ports)
-        self._timers.append((0, order, made, entry))
+        change = f"change{order}"
+        self._linker.function(f"{change}_flush", "", [f"{entry}_flush()", f"{made}_settle()"])
+        self._timers.append((0, order, made, change))
         row = f"keep_{stream.name}(row)"
-        self._read(source.filter, [f"{made}_insert({row})", f"{entry}_flush()"], f"select{order}")
+        self._read(source.filter, [f"{made}_insert({row})", f"{change}_flush()"], f"select{order}")
         if self._by == "event":
             self._linker.function("show", "", [f"{made}_present()", f"{shown}_presented()"])
 

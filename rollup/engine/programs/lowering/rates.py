@@ -79,7 +79,9 @@ class _Rate:
         self._linker, self._plan, self._name, self._row, self._emit, self._rows = linker, plan, name, row, emit, rows
         self._made, self._deliver = Reference(f"Made_{name}"), f"{name}_deliver"
         self._keyed = plan.grouping is not None or plan.grouped
-        waits = plan.rate.mode in ("last", "all") and (self._keyed or plan.total)
+        # Of a join that one stream drives, rows that wait for an output of their own count what came before them.
+        mode = plan.rate.mode
+        waits = (self._keyed and mode in ("first", "last", "all")) or (plan.total and mode in ("last", "all"))
         self._alone = plan.join is not None and plan.join.only is not None and not waits
 
     def rated(self, ordered: bool) -> Rated:

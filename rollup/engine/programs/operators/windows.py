@@ -36,6 +36,9 @@ class Window(Operator):
     def present(self) -> None:
         """Somebody asks for the rows that are there."""
 
+    def settle(self) -> None:
+        """The change is over, and whoever hears of it has been told."""
+
     def insert(self, row: Row) -> None:
         """A row comes."""
 
@@ -140,17 +143,26 @@ class Time(Window):
 
 
 class Batch(Window):
-    """Rows that come together; with a batch the one before leaves."""
+    """Rows that come together; with a batch the one before leaves. Until the change is over its rows are those that are there."""
 
     rows: Queue[Row]
     before: Queue[Row]
+    released: bool
 
     def present(self) -> None:
-        for row in self.rows:
-            self.emit_present(row)
+        if self.released:
+            for row in self.before:
+                self.emit_present(row)
+        else:
+            for row in self.rows:
+                self.emit_present(row)
+
+    def settle(self) -> None:
+        self.released = False
 
     def release(self) -> None:
         """The batch at hand comes."""
+        self.released = True
         for each in self.rows:
             self.emit_insert(each)
         while self.before:
