@@ -241,7 +241,8 @@ class SparkHost:
         options = self.conf.sources[stream]
         topics = options.get(TOPICS, [options.get(TOPIC)])
         found = of_query(problem, self.conf.checkpoint / stream, ", ".join(filter(None, topics)) or None)
-        return self._batches.logs[stream].named(found)
+        log = self._batches.logs.get(stream)
+        return found if log is None else log.named(found)
 
     @cached_property
     def _servers(self) -> Servers:
