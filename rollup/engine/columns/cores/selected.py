@@ -163,7 +163,7 @@ def of_program(
         target=None,
     )
     program, choice = (
-        lowered_select(inner, columns.types().get, ordered),
+        lowered_select(inner, columns.types(), ordered),
         conjunction([flat(each, places) for each in chosen]),
     )
     reason = columns.against() or first(filtered(each.filter) for each in inputs) or against(choice)

@@ -83,7 +83,7 @@ def window_sub_query(lookup: Subquery, input: StreamInput, outside: str, value: 
     reason = columns.against()
     if reason is not None:
         return reason
-    program = lowered_select(plan, columns.types().get)
+    program = lowered_select(plan, columns.types())
     wider = lookup.mode == "value" and kind == INT and (lookup.calls or wide(lookup.columns[0]))
     if isinstance(program, Unsupported):
         return f"a sub-query with {program.feature} ({program.detail})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 from rollup.engine.compiler.source import Source
 from rollup.engine.compiler.types import INT, ColumnsOf, ListOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
@@ -26,6 +27,8 @@ from rollup.engine.rows.stores.named import WindowStore
 from rollup.engine.rows.windows.counted import KeepAll
 from rollup.engine.types import BOOL, DataType, RowType
 
+_KEPT = 128
+"""Programs that are kept for the next statement of the same plan, or for the same one after a restart."""
 TRUE = Const(True, BOOL)
 TypeOf = Callable[[str], RowType | None]
 """The type of a stream's events, or None."""
@@ -56,11 +59,35 @@ def lowered(component: Component, type_of: TypeOf) -> Program | Unsupported:
     return lowering.lowered(lowering.program)
 
 
-def lowered_select(plan: Select, type_of: TypeOf, ordered: bool = False) -> Program | Unsupported:
+def lowered_select(plan: Select, types: Mapping[str, RowType], ordered: bool = False) -> Program | Unsupported:
     """The program of a statement that reads streams alone, or the first reason why there is none. `ordered`: somebody puts
-    the rows of an output in order."""
-    lowering = _Lowering(Component(), type_of, ordered)
-    return lowering.lowered(lambda: lowering.of_select(plan))
+    the rows of an output in order. Statements of one plan share theirs."""
+    return _lowered_select(_Lowered(plan, types, ordered))
+
+
+@dataclass(frozen=True, eq=False)
+class _Lowered:
+    """What a program is made of, as a key: plans hold tables, which have no hash, but a text, which tells 1 from 1.0."""
+
+    plan: Select
+    types: Mapping[str, RowType]
+    ordered: bool
+
+    @cached_property
+    def _text(self) -> str:
+        return repr((self.plan, self.types, self.ordered))
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Lowered) and self._text == other._text and self.plan == other.plan
+
+
+@lru_cache(_KEPT)
+def _lowered_select(given: _Lowered) -> Program | Unsupported:
+    lowering = _Lowering(Component(), given.types.get, given.ordered)
+    return lowering.lowered(lambda: lowering.of_select(given.plan))
 
 
 @dataclass
