@@ -96,7 +96,7 @@ group by symbol aggregate by ts every sec ... year;
         path = jobs[name].path
         path.write_text(path.read_text().replace('"checkpoint"', f'"{checkpoint}"'))
     sent = 0
-    for number in range(3):
+    for number in range(2):
         for part in range(3):
             rows = [
                 {"symbol": f"S{i % 3}", "quantity": i, "ts": 1_600_000_000_000 + (number * 30 + i) * 700}
