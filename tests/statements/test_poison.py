@@ -236,3 +236,25 @@ def test_what_time_alone_brings_and_a_statement_refuses_is_no_less_a_letter() ->
     (letter,) = letters_of(found, program).to_pylist()
     assert (letter["stream"], letter["raw"], letter["position"]) == ("Mid", '{"symbol": "no number"}', "")
     assert "no number" in letter["reason"] and letter["by"] in {part.name for part in running.flow.statements.parts}
+
+
+ARITHMETIC = {
+    "in a condition on rows": ("where l * 8 > 0 window slice 2 rows aggregate count() as n append n to Out", 2),
+    "in what is shown": ("window slice 2 rows aggregate max(l) as m append m * 4 to Out", 2),
+    "in a condition on groups": ("window slice 2 rows aggregate max(l) as m where m * 4 > 0 append m to Out", 2),
+    "a division by 0 is none": ("window slice 2 rows aggregate max(l) as m append m / 0 to Out", 0),
+}
+"""Queries of UQL over longs of which some times 4 or 8 have no room in 64 bits, and how many results are said to be null."""
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_arithmetic_of_uql_that_has_no_room_is_said(name: str, size: int) -> None:
+    query, said = ARITHMETIC[name]
+    longs = [1, 2**61, 3, 2**62, 5, 6]
+    events = [Event((n, 0), NOON + n, "S", ("1", 1, value, 1.0)) for n, value in enumerate(longs)]
+    running = Running(compile_app(f"{STREAM}@lang('uql', into='Out') {{ from S {query} }}"), {})
+    running.start(engine := ColumnEngine(threads=1))
+    found = [running.advance(engine, events[at : at + size], {}) for at in range(0, len(events), size)]
+    assert sum(sum(each.beyond.values()) for each in found) == said
+    assert not any(each.refused for each in found)

@@ -19,7 +19,7 @@ from rollup.engine import operators as op
 from rollup.engine.columns.groups import spans
 from rollup.engine.columns.numbering import as_double
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant
+from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant, walk
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
@@ -140,6 +140,20 @@ def _case(expr: Case, columns: Columns, rows: int) -> pa.Array:
         taken = pc.fill_null(evaluate(condition, columns, rows), False)
         result = pc.if_else(taken, _of(kind, value), result)
     return result
+
+
+def unfit(exprs: Sequence[Expr], columns: Columns, rows: int, of: pa.Array | None = None) -> int:
+    """How many results of arithmetic 64 bits do not hold, each of which is null therefore; `of`: those of which rows count."""
+    found = 0
+    for call in (part for each in exprs for part in walk(each) if isinstance(part, Call) and part.op is op.FIT_LONG):
+        (inner,) = call.args
+        if not isinstance(inner, Call) or inner.op is op.DIVIDE_CUT:  # which is null for a division by 0
+            continue
+        lost = pc.is_null(evaluate(call, columns, rows))
+        for arg in inner.args:
+            lost = pc.and_(lost, pc.is_valid(evaluate(arg, columns, rows)))
+        found += pc.sum(lost if of is None else pc.and_(lost, of)).as_py() or 0
+    return found
 
 
 def _of(kind: pa.DataType, values: pa.Array) -> pa.Array:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns import sessions as session_steps
 from rollup.engine.columns.cells import Aggregate
-from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing, plain
+from rollup.engine.columns.evaluate import Columns, arrow, evaluate, passing, plain, unfit
 from rollup.engine.columns.folds import WholeSumFold
 from rollup.engine.columns.groups import Bools, Ints
 from rollup.engine.columns.sessions import Sessions
@@ -83,10 +83,13 @@ class Windowed:
         """The rows of a batch, in order of arrival, and what closes by them; `own`: not all are folded, see the module."""
         columns = [_whole(column) for column in batch.columns]
         taken = passing(self.where, columns, batch.num_rows)
+        state = self._counted(state, (self.where,), columns, batch.num_rows, own)
         if taken is not None and not pc.all(taken).as_py():
             columns = [column.filter(taken) for column in columns]
             own = own if own is None else own[np.asarray(taken)]
         rows = len(columns[0]) if columns else 0
+        args = (arg for call in self.aggregate.calls for arg in call.args)
+        state = self._counted(state, (*self.aggregate.keys, *args), columns, rows, own)
         if not rows:
             return state, self.schema.empty_table()
         if isinstance(self.window, Sessioned):
@@ -126,13 +129,15 @@ class Windowed:
         if not cells.num_rows:
             return state, self.schema.empty_table()
         values: Columns = self.aggregate.values(cells)
-        beyond = self._beyond(cells)
-        rows = cells.num_rows
+        beyond, rows = self._beyond(cells), cells.num_rows
+        state = self._counted(state, (self.having,), values, rows)
         kept = passing(self.having, values, rows)
         if kept is not None:
             values = [value.filter(kept) for value in values]
             rows = len(values[0]) if values else rows
         items: Columns = [evaluate(item, values, rows) for item in self.items]
+        state = self._counted(state, self.items, values, rows)
+        state = self._counted(state, (self.passes,), items, rows)
         last = passing(self.passes, items, rows)
         if last is not None:
             items = [item.filter(last) for item in items]
@@ -140,6 +145,15 @@ class Windowed:
             [item.cast(field.type) for item, field in zip(items, self.schema, strict=True)], schema=self.schema
         )
         return (_with(state, beyond=state.scalars["beyond"] + beyond) if beyond else state), output
+
+    @staticmethod
+    def _counted(
+        state: State, exprs: Sequence[Expr | None], columns: Sequence[pa.Array], rows: int, own: Bools | None = None
+    ) -> State:
+        """The state, with the results of arithmetic that left 64 bits counted; `own`: those of which rows count."""
+        of = None if own is None else pa.array(own)
+        beyond = unfit([each for each in exprs if each is not None], columns, rows, of)
+        return _with(state, beyond=state.scalars["beyond"] + beyond) if beyond else state
 
     def _beyond(self, cells: pa.Table) -> int:
         """How many sums left 64 bits and are null therefore."""
