@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rollup.core.objects import at, names_in
-from tests.job import faults_child
 from tests.job.jobs import Job, answers
 from tests.job.test_object_store import (
-    FAULTS,
-    child,
-    found_in,
     test_a_name_can_be_made_once,
+    test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice,
     test_names_of_objects_are_paths,
     test_of_two_jobs_that_make_one_commit_one_is_refused,
     whole,
@@ -31,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "test_a_name_can_be_made_once",
+    "test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice",
     "test_names_of_objects_are_paths",
     "test_of_two_jobs_that_make_one_commit_one_is_refused",
     "whole",
@@ -50,14 +46,6 @@ def bucket(azure: AzureServer, request: pytest.FixtureRequest, monkeypatch: pyte
     for name, value in {**azure.environment, "ROLLUP_CACHE_OBJECTS": str(tmp_path / "copies")}.items():
         monkeypatch.setenv(name, value)
     return request.param.format(azure.new_container().removeprefix("az://"))
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
-    killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
-    assert killed.returncode == -signal.SIGKILL
-    faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
-    assert found_in(at(f"{bucket}/tables")) == whole
 
 
 @pytest.mark.spark

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from stat import S_ISREG
 
 from rollup.core.errors import FencedError, StoreError
 from rollup.core.objects import ObjectPath, create, replace_durably
@@ -92,7 +93,7 @@ class Carried(QueryLog):
                 seen = path.stat()
             except FileNotFoundError:
                 continue  # Spark has removed it meanwhile
-            if path.is_file():
+            if S_ISREG(seen.st_mode):
                 found[path.relative_to(self.folder).as_posix()] = (seen.st_ino, seen.st_size, seen.st_mtime_ns)
         return found
 

@@ -15,10 +15,10 @@ csv.field_size_limit(sys.maxsize)  # a message is not longer than the broker all
 _NO_TEXT = "it is no UTF-8"
 
 
-class Delimited:
+class Csv:
     """A line of CSV each, whose fields are named by their places.
 
-    >>> groups, unread = Delimited(["k", "v"]).read(pa.chunked_array([[b'"a,b",1', b"c,", b"d", None]]))
+    >>> groups, unread = Csv(["k", "v"]).read(pa.chunked_array([[b'"a,b",1', b"c,", b"d", None]]))
     >>> groups[0].records.to_pylist()
     [{'k': 'a,b', 'v': '1'}, {'k': 'c', 'v': None}]
     >>> [(one.place, one.reason) for one in unread]
