@@ -27,13 +27,8 @@ class Select(Operator):
         """These were all."""
 
 
-class Where(Operator):
-    """A condition between the window and what is made of its rows."""
-
-    @port
-    def test(self, row: Row) -> bool:
-        """Whether the condition is true."""
-        ...
+class Passing(Operator):
+    """Stands before another operator, and tells it of changes."""
 
     @port
     def emit_insert(self, row: Row) -> None:
@@ -46,6 +41,27 @@ class Where(Operator):
     @port
     def emit_flush(self) -> None:
         """The change is over."""
+
+    def insert(self, row: Row) -> None:
+        """A row has come."""
+        self.emit_insert(row)
+
+    def remove(self, row: Row) -> None:
+        """A row has left."""
+        self.emit_remove(row)
+
+    def flush(self) -> None:
+        """The change is over."""
+        self.emit_flush()
+
+
+class Where(Passing):
+    """A condition between the window and what is made of its rows."""
+
+    @port
+    def test(self, row: Row) -> bool:
+        """Whether the condition is true."""
+        ...
 
     @port
     def emit_present(self, row: Row) -> None:
@@ -69,9 +85,6 @@ class Where(Operator):
     def remove(self, row: Row) -> None:
         if self.test(row):
             self.emit_remove(row)
-
-    def flush(self) -> None:
-        self.emit_flush()
 
 
 class PlainRows(Select):

@@ -17,10 +17,10 @@ from rollup.engine.programs.operators.base import (
     port,
     s,
 )
-from rollup.engine.programs.operators.grouping import Kept, OfGroups
+from rollup.engine.programs.operators.grouping import Kept, OfGroups, Passing
 
 
-class Rate(Operator):
+class Rate(Passing):
     """Passes changes on, and says when an output is due: every `span` from the first one on, or every `events` rows.
 
     `clocked`, `counted`: by which of both.
@@ -34,18 +34,6 @@ class Rate(Operator):
     next: int
     inserted: int
     removed: int
-
-    @port
-    def emit_insert(self, row: Row) -> None:
-        """A row comes."""
-
-    @port
-    def emit_remove(self, row: Row) -> None:
-        """A row leaves."""
-
-    @port
-    def emit_flush(self) -> None:
-        """The change is over."""
 
     @port
     def show(self) -> None:
@@ -131,24 +119,12 @@ class First(Rate):
         self.removed = 0
 
 
-class Pending(Operator):
+class Pending(Passing):
     """Changes as they are, which an output evaluates."""
 
     rows: List[Row]
     signs: List[int]
     ends: List[int]
-
-    @port
-    def emit_insert(self, row: Row) -> None:
-        """A row comes."""
-
-    @port
-    def emit_remove(self, row: Row) -> None:
-        """A row leaves."""
-
-    @port
-    def emit_flush(self) -> None:
-        """The change is over."""
 
     def insert(self, row: Row) -> None:
         """A row has come."""
@@ -232,7 +208,7 @@ class Last(Collector):
         self.gone.clear()
 
 
-class FirstOfUnits(Collector):
+class FirstOfUnits(Passing, Collector):
     """The first row of each interval of a unit; of several in one change the last, in the place of the first.
 
     An interval begins with a row, and lasts for `span` if `clocked`, else until `events` more rows of the unit have come or left.
@@ -244,26 +220,6 @@ class FirstOfUnits(Collector):
     units: Map[Key, Interval]
     begun: Queue[Interval]
     first: Map[Key, Made]
-
-    @port
-    def emit_insert(self, row: Row) -> None:
-        """A row comes."""
-
-    @port
-    def emit_remove(self, row: Row) -> None:
-        """A row leaves."""
-
-    @port
-    def emit_flush(self) -> None:
-        """The change is over."""
-
-    def insert(self, row: Row) -> None:
-        """A row has come."""
-        self.emit_insert(row)
-
-    def remove(self, row: Row) -> None:
-        """A row has left."""
-        self.emit_remove(row)
 
     def take(self, key: Key, made: Made, sign: int) -> None:
         unit = self.units.get(key)
