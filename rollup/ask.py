@@ -23,7 +23,7 @@ from rollup.lang.sql.source import position
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
-from rollup.retrieval.questions import Ask
+from rollup.retrieval.questions import Ask, bounds
 from rollup.retrieval.tables import Tables
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rollup.grants import Grant
     from rollup.program import Program
     from rollup.statements.committed.kept import Kept
+    from rollup.subscribe import Subscription
 
 Parameters = Mapping[str, Any] | Sequence[Any] | None
 _SPACE = r"(?>\s|--[^\n]*\n|/\*.*?\*/)*+"
@@ -138,6 +139,32 @@ class Asker:
     def snapshot(self, name: str, as_of: AsOf | None = None) -> Snapshot:
         """The newest commit of an aggregation, or an earlier one. Raises StoreError for one that is not kept."""
         return self.store(name).snapshot() if as_of is None else self.store(name).as_of(as_of)
+
+    def subscribe(
+        self,
+        name: str,
+        per: str,
+        since: str | int | None = None,
+        on: str | None = None,
+        commit: int | None = None,
+        every: float = 0.5,
+    ) -> Subscription:
+        """What each commit changes in the rows of a level; iterate over it, also with `async for`.
+
+        `since` leaves out buckets that begin before it: a time, or a range as `within` takes it, of which the start
+        counts. `on` is a condition over a row. `commit` is the one that was seen last: the first change has what is
+        different since, and without it all rows. `every` are the seconds between two looks. Raises a RollupError.
+        """
+        from rollup.lang.sql.declarations import parse_condition
+        from rollup.subscribe import Subscription, asked
+
+        aggregation = self.program.aggregations.get(name)
+        if aggregation is None:
+            known = ", ".join(self.program.aggregations) or "none"
+            raise QueryError(f"{name!r} is no aggregation", hint=f"subscriptions are to aggregations: {known}")
+        start = bounds([since], self.zone)[0] if isinstance(since, str) else since
+        ask = asked(aggregation, per, start, None if on is None else parse_condition(on))
+        return Subscription(self.store(name), self.engine, ask, commit, every)
 
     def store(self, name: str) -> Store:
         """The store of an aggregation."""

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interrupted, serve, ui
+from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interrupted, serve, subscribe, ui
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.core.errors import RollupError, said_by_system
@@ -59,6 +59,7 @@ cli.command("run")(run.run)
 cli.command("plan")(inspect.plan)
 cli.command("ddl")(inspect.ddl)
 cli.command("query")(query.query)
+cli.command("subscribe")(subscribe.subscribe)
 cli.command("serve")(serve.serve)
 cli.command("ui")(ui.ui)
 cli.command("status")(status.status)

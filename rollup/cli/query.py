@@ -81,19 +81,19 @@ def show(answer: pa.Table, form: Format, zone: str | None) -> None:
         writer = csv.writer(sys.stdout)
         writer.writerow(names)
         writer.writerows(
-            [_written(value) if isinstance(value, (Decimal, datetime)) else value for value in row]
+            [written(value) if isinstance(value, (Decimal, datetime)) else value for value in row]
             for row in zip(*columns, strict=True)
         )
     elif form is Format.JSON:
         for row in zip(*columns, strict=True):
-            print(json_line(dict(zip(names, row, strict=True)), _written))
+            print(json_line(dict(zip(names, row, strict=True)), written))
     elif {"reads", "files_skipped"} <= set(names):
         _explained(answer)
     else:
         _table(answer, columns, zone)
 
 
-_STARTS = re.compile(r"AGG_TIME(STAMP)?\d*")
+_STARTS = re.compile(r"AGG_TIME(STAMP)?\d*|AGG_UNTIL")
 """The names of columns that are starts of buckets; of a join, a number tells those of the second side apart."""
 
 
@@ -118,10 +118,10 @@ def columns_of(answer: pa.Table, zone_name: str | None) -> list[list[Any]]:
     return found
 
 
-def _written(value: object) -> str | int:
+def written(value: object) -> str | int:
     """A value that JSON has no word for; a time as ISO 8601, with the offset that it has.
 
-    >>> _written(Decimal("3584")), _written(Decimal("1.50"))
+    >>> written(Decimal("3584")), written(Decimal("1.50"))
     (3584, '1.50')
     """
     if isinstance(value, Decimal) and value.as_tuple().exponent == 0:

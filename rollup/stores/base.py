@@ -18,6 +18,7 @@ from rollup.core.errors import StoreError
 from rollup.plan.aggregation import EVENTS, KIND, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, Question
+from rollup.retrieval.since import Interval, Mark
 from rollup.stores.salvage import Salvage
 
 
@@ -160,6 +161,14 @@ class Snapshot(Protocol):
 
     def committed(self) -> float:
         """When this commit was made, seconds since the epoch."""
+        ...
+
+    def mark(self, commit: int | None = None) -> Mark | None:
+        """The mark of this commit, or of an earlier one; None for one of which nothing is kept."""
+        ...
+
+    def changed(self, level: Duration, earlier: Snapshot | int) -> list[Interval] | None:
+        """Where stored rows of a level may be others than in an earlier commit; None where nobody knows any more."""
         ...
 
     @property

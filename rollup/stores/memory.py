@@ -15,6 +15,7 @@ from rollup.core.untyped import pc
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Question, late_rows, open_rows
+from rollup.retrieval.since import Interval, Mark
 from rollup.stores.base import Commit, Loaded, Size, Snapshot, ledger_schema, newest_alone
 
 
@@ -151,3 +152,10 @@ class MemorySnapshot:
 
     def committed(self) -> float:
         return self._at
+
+    def mark(self, commit: int | None = None) -> Mark | None:
+        return Mark(self._loaded.state.clocks, self.number) if commit in (None, self.number) else None
+
+    def changed(self, level: Duration, earlier: Snapshot | int) -> list[Interval] | None:
+        """Nothing is known: the tables are those of now."""
+        return None

@@ -19,6 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from rollup.plan.aggregation import TIMESTAMP
+from rollup.retrieval.since import Interval
 
 Longs = npt.NDArray[np.int64]
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -96,6 +97,42 @@ class FileIndex:
             for action in map(json.loads, filter(None, lines)):  # not `splitlines`: a key may have any sign
                 _apply(root, action, added, removed)
         return self._changed(f"{root}/", added, removed)
+
+    def touched(self, root: Path, version: int, later: int) -> list[Interval] | None:
+        """The times of the files that the versions between have added or removed with other rows; None as for `after`.
+
+        A compaction is left out: its files have the rows of those that it removes.
+        """
+        if not version <= later <= version + _STEPS:
+            return None
+        known = {path: (int(low), int(high)) for path, low, high in zip(self.paths, self.low, self.high, strict=True)}
+        found = list[Interval]()
+        for number in range(version + 1, later + 1):
+            try:
+                lines = (root / "_delta_log" / f"{number:020d}.json").read_text().split("\n")
+            except OSError:
+                return None
+            for action in map(json.loads, filter(None, lines)):
+                for kind in {"add", "remove"} & action.keys():
+                    file = action[kind]
+                    path = f"{root}/{unquote(file['path'])}"
+                    if kind == "add":
+                        low, high, *_ = _numbers(file)
+                        known[path] = low, high
+                    if file.get("dataChange", True):
+                        low, high = known.get(path, (_LEAST, _MOST))
+                        found.append((low, high + 1))
+        return found
+
+    def beside(self, other: FileIndex) -> list[Interval]:
+        """The times of the files that one of two versions has and the other has not."""
+        mine, theirs = set(self.paths), set(other.paths)
+        return [
+            (int(low), int(high) + 1)
+            for index, known in ((self, theirs), (other, mine))
+            for path, low, high in zip(index.paths, index.low, index.high, strict=True)
+            if path not in known
+        ]
 
     def _changed(self, root: str, added: dict[str, Any], removed: set[str]) -> FileIndex:
         if not (removed or added):

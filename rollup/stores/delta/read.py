@@ -26,7 +26,8 @@ from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, Question, Sides, late_rows, open_rows
 from rollup.retrieval.relations import open_extents
-from rollup.stores.base import Damaged, Loaded, Size, ledger_schema
+from rollup.retrieval.since import Interval, Mark
+from rollup.stores.base import Damaged, Loaded, Size, Snapshot, ledger_schema
 from rollup.stores.delta.change import sql_type
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.missing import check_listed, damaged, fetched, files_at, reading, require_whole, uncommitted
@@ -237,17 +238,40 @@ class DeltaSnapshot:
     def sizes(self) -> dict[Duration, Size]:
         """Rows and bytes of each level's table."""
         levels = self._reader.aggregation.levels
-        indexes = {level: self._index(level) for level in levels}
+        indexes = {level: self.index_of(level) for level in levels}
         return {level: Size(int(index.rows.sum()), int(index.bytes.sum())) for level, index in indexes.items()}
 
     def extent(self, level: Duration) -> tuple[int, int] | None:
         """The least and greatest AGG_TIMESTAMP of a level's stored rows."""
-        index = self._index(level)
+        index = self.index_of(level)
         return (int(index.low.min()), int(index.high.max())) if index.paths else None
 
     def committed(self) -> float:
         """When this commit was made, seconds since the epoch."""
         return self._reader.records.made(self.number)
+
+    def mark(self, commit: int | None = None) -> Mark | None:
+        record, seen = self.record, self.seen
+        if commit is not None and commit != self.number:
+            try:
+                record = self._reader.records.read(commit)
+            except FileNotFoundError:
+                return None
+            seen = self._reader.records.identity(commit)
+        levels = self._reader.aggregation.levels
+        return Mark({level: record.clocks.get(level.table_suffix) for level in levels}, seen)
+
+    def changed(self, level: Duration, earlier: Snapshot | int) -> list[Interval] | None:
+        """By the log of the level's table; by the files of both where the log is gone."""
+        if not isinstance(earlier, DeltaSnapshot):
+            return None
+        name = level.table_suffix
+        if name not in earlier.record.versions:
+            return None
+        before, after = earlier.index_of(level), self.index_of(level)
+        versions = earlier.record.versions[name], self.record.versions[name]
+        found = before.touched(self._path(name), *versions)
+        return before.beside(after) if found is None else found
 
     @cached_property
     def open(self) -> pa.Table:
@@ -256,9 +280,10 @@ class DeltaSnapshot:
 
     def files(self, level: Duration, start: int | None = None, end: int | None = None) -> list[str]:
         """The data files of a level that can hold rows of a range."""
-        return self._index(level).between(start, end)
+        return self.index_of(level).between(start, end)
 
-    def _index(self, level: Duration) -> FileIndex:
+    def index_of(self, level: Duration) -> FileIndex:
+        """The files of a level, with their times."""
         name = level.table_suffix
         if name not in self._indexes:
             self.version(level)

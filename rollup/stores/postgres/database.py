@@ -266,6 +266,12 @@ class PostgresSession:
         found = self._cursor.fetchone()
         return None if found is None else Record(*found)
 
+    def after(self, number: int) -> list[Record]:
+        columns = ", ".join(field.name for field in fields(Record))
+        table = beside_values(self.tables.commit)
+        self.run(f"select {columns} from {table} where number > %s order by number", (number,))
+        return [Record(*found) for found in self._cursor.fetchall()]
+
     def append(self, table: str, rows: pa.Table) -> None:
         rows = self._rest(table, rows)
         if rows.num_rows:

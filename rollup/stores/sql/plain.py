@@ -143,6 +143,11 @@ class CoreSession:
         found = self.connection.execute(query if number is None else query.where(table.c.number == number)).first()
         return None if found is None else Record(*found)
 
+    def after(self, number: int) -> list[Record]:
+        table = self.meta[self.tables.commit]
+        query = sa.select(*(table.c[field.name] for field in fields(Record))).where(table.c.number > number)
+        return [Record(*found) for found in self.connection.execute(query.order_by(table.c.number))]
+
     def append(self, table: str, rows: pa.Table) -> None:
         if rows.num_rows:
             self.connection.execute(self.meta[table].insert(), rows.to_pylist())

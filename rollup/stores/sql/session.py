@@ -64,6 +64,10 @@ class Session(Protocol):
         """The newest commit record, or the one of a number."""
         ...
 
+    def after(self, number: int) -> list[Record]:
+        """The commit records behind the one of a number, in order."""
+        ...
+
     def append(self, table: str, rows: pa.Table) -> None:
         """Add rows."""
         ...

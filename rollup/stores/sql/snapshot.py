@@ -18,9 +18,13 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError, QueryError, RollupError, StoreError
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.questions import Question, bucket_column, open_schema, state_rows
-from rollup.stores.base import Loaded, Size, before_added, ledger_schema
+from rollup.retrieval.since import Interval, Mark
+from rollup.stores.base import Loaded, Size, Snapshot, before_added, ledger_schema
 from rollup.stores.sql.ddl import Tables
 from rollup.stores.sql.session import Database, OutOfRange, Range, Record, Result, Session, gone, lacks, patiently
+
+CHANGED = "changed"
+"""Beside the clocks of a commit record: by level, where the commit has changed stored rows."""
 
 
 class Reads(Protocol):
@@ -131,6 +135,24 @@ class SqlSnapshot:
     def committed(self) -> float:
         """When the newest commit was made, seconds since the epoch."""
         return self._read(lambda session: session.committed())
+
+    def mark(self, commit: int | None = None) -> Mark | None:
+        """The mark of this commit, or of an earlier one whose record is kept."""
+        wanted = self.number if commit is None else commit
+        record = self._read(lambda session: session.latest(wanted)) if wanted else None
+        if record is None:
+            return None
+        clocks = json.loads(record.clocks)
+        return Mark({level: clocks.get(level.name) for level in self._store.aggregation.levels}, record.token)
+
+    def changed(self, level: Duration, earlier: Snapshot | int) -> list[Interval] | None:
+        """By the records of the commits since; None where one is not kept, or is of a version that did not say it."""
+        since = earlier if isinstance(earlier, int) else earlier.number
+        records = self._read(lambda session: session.after(since))
+        said = [json.loads(record.clocks).get(CHANGED) for record in records if record.number <= self.number]
+        if len(said) != self.number - since or None in said:
+            return None
+        return [(low, high) for each in said for low, high in each.get(level.name, ())]
 
     def answer(self, question: Question, **tables: pa.Table) -> pa.Table:
         """The rows that answer a question: computed by the database where it can, otherwise in DuckDB over its rows."""

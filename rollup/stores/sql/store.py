@@ -24,6 +24,7 @@ from rollup.core.identifiers import same
 from rollup.plan.aggregation import COMMIT, TIMESTAMP, Aggregation
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import late_rows, open_rows, open_schema
+from rollup.retrieval.since import FIRST, LAST, Interval, around, joined
 from rollup.stores.base import Commit, Loaded, Rewrite, Snapshot, newest_alone
 from rollup.stores.faults import point
 from rollup.stores.salvage import Salvage
@@ -31,7 +32,7 @@ from rollup.stores.sql.ddl import Tables
 from rollup.stores.sql.ledger import thin
 from rollup.stores.sql.salvage import look
 from rollup.stores.sql.session import AlreadyThere, Database, Locked, Range, Record, Result, Session, patiently
-from rollup.stores.sql.snapshot import SqlSnapshot, read_newest
+from rollup.stores.sql.snapshot import CHANGED, SqlSnapshot, read_newest
 
 _EVERYTHING = 2**63
 
@@ -356,5 +357,16 @@ def _cut(aggregation: Aggregation, level: Duration, rows: pa.Table, schema: pa.S
 
 
 def _record(commit: Commit, token: str) -> Record:
-    clocks = {level.name: clock for level, clock in commit.state.clocks.items()}
+    clocks: dict[str, object] = {level.name: clock for level, clock in commit.state.clocks.items()}
+    clocks[CHANGED] = {level.name: found for level in commit.state.clocks if (found := _changed(commit, level))}
     return Record(commit.number, token, json.dumps(clocks), json.dumps(dict(commit.source)), commit.state.resume)
+
+
+def _changed(commit: Commit, level: Duration) -> list[Interval]:
+    """Where a commit changes the stored rows of a level."""
+    closed, rewrite = commit.closed.get(level), commit.rewrites.get(level)
+    found = [] if closed is None else around(np.unique(closed[TIMESTAMP].to_numpy()))
+    if rewrite is not None:
+        start, end = rewrite.start, rewrite.end
+        found.append((FIRST if start is None else start, LAST if end is None else end))
+    return joined(found)
