@@ -14,14 +14,19 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Coroutine
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from rollup.core.errors import QueryError, RollupError, StoreError
+from rollup.gateway.protocol.forbidden import forbidden
+from rollup.gateway.protocol.session import Session
 from rollup.gateway.rewriting import readers as reading
 from rollup.gateway.rewriting.mentions import Reader
 from rollup.gateway.rewriting.readers import PROCESSES, Child, Readers
+from rollup.gateway.servers.share import whole
+from rollup.lang.sql.within import has_word, mentions
 from rollup.program import compile_app
 from tests.gateway.trades import APP, JANUARY
 
@@ -209,6 +214,32 @@ def test_the_guard_says_of_a_long_text_what_it_says_of_a_short_one() -> None:
             assert await readers.forbidden(b"select 1; " * 10_000 + end) is expected
 
     run(work)
+
+
+GAPS = {
+    "empty lines": b"\n" * 1_000_000,
+    "returns": b"\r\n" * 500_000 + b"notify",
+    "half a notify": b";\n" * 250_000 + b" notif" * 80_000,
+    "settings": b"set " * 250_000,
+    "settings of half a zone": b"set time " * 110_000,
+    "times": b"set " + b"time \n" * 160_000,
+    "beginnings of comments": b"alter /*" * 125_000,
+    "quotes": b'U&"' * 330_000,
+    "letters that fold to two": "\u0130".encode() * 500_000,
+}
+"""Texts of 1 MB in which a search that begins again at each place would take hours."""
+
+
+@pytest.mark.parametrize("gap", GAPS)
+def test_whatever_a_text_repeats_a_look_at_it_ends(gap: str) -> None:
+    """What is looked for on the loop, where everybody waits for it, and in the process that guards."""
+    text = f"select 1 from TradeAgg within {JANUARY} per 'days' /* ".encode() + GAPS[gap]
+    sql, session = text.decode(), cast(Session, SimpleNamespace(zone="UTC"))
+    assert Reader(AGGREGATIONS).needs(sql)
+    assert not has_word(sql, "aggregation") and not mentions(sql, ["größe"])
+    assert forbidden(text) is (gap == "returns")
+    assert whole(session, sql)
+    assert not whole(session, "select 1; SET LOCAL\ntime  zone 'Asia/Kolkata'; " + sql)
 
 
 def test_a_text_with_too_many_ranges_is_refused() -> None:

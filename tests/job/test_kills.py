@@ -120,3 +120,18 @@ def test_killed_fifty_times_on_postgresql(tmp_path: Path, seed: str) -> None:
 def test_the_real_job_killed_twenty_times_with_its_jvm(tmp_path: Path, store: str) -> None:
     more = ["--postgres"] if store == "postgres" else []
     survived(tmp_path, 20, "--round", "10", "--seed", "6", "--spark", *more, seconds=7000)
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.kafka
+@pytest.mark.timeout(7200)
+def test_the_broker_killed_under_the_real_job_and_the_job_with_it(tmp_path: Path) -> None:
+    kills = os.environ.get("ROLLUP_KILLS", "4")
+    command = [sys.executable, "-m", "tests.job.broker_kills", str(tmp_path), "--kills", kills]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=7000
+    )
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0, (found, done.stderr[-2000:])
+    assert sum(each["done"]["kills"] for each in found) == int(kills)

@@ -20,7 +20,9 @@ SHORT = 4_096
 
 _DIRECT = re.compile(rb"\b(?:alter\s+(?:role|user|group|default)|(?:drop|reassign)\s+owned)\b", re.IGNORECASE)
 _BROKEN_UP = re.compile(rb"\b(?:alter|drop|reassign)\s*(?:--|/\*)", re.IGNORECASE)
-_NOTIFY = re.compile(rb"(?:^|;|\*/|[\n\r])\s*notify\b", re.IGNORECASE)
+_NOTIFY = re.compile(rb"(?:^|;|\*/|[\n\r])\s?notify\b", re.IGNORECASE)
+"""In a text whose gaps are short: a gap of any length would be looked through from each of its places."""
+_GAP = re.compile(rb"\s+")
 _SET = re.compile(rb"\bset(?:_config)?\b", re.IGNORECASE)
 _MEMORY = re.compile(rb"(?:work_mem|hash_mem_multiplier|temp_buffers)\b", re.IGNORECASE)
 _ESCAPED = re.compile(rb"\bu&\"", re.IGNORECASE)
@@ -40,7 +42,7 @@ def forbidden(text: bytes) -> bool:
     >>> forbidden(b"--x\\rnotify everybody"), forbidden(b'set U&"work\\\\005fmem" = 1'), forbidden(b'select U&"x"')
     (True, True, False)
     """
-    if _DIRECT.search(text) or _NOTIFY.search(text):
+    if _DIRECT.search(text) or (b"notify" in text.lower() and _NOTIFY.search(_GAP.sub(_short, text))):
         return True
     setting = _SET.search(text)
     if setting is not None and any(name.search(text, setting.end()) for name in (_MEMORY, _ESCAPED)):
@@ -48,6 +50,10 @@ def forbidden(text: bytes) -> bool:
     # The first comment in such a place is enough: all that follows it is behind the later ones as well.
     comment = _BROKEN_UP.search(text)
     return comment is not None and _OBJECT.search(text, comment.end()) is not None
+
+
+def _short(gap: re.Match[bytes]) -> bytes:
+    return b"\n" if b"\n" in gap[0] or b"\r" in gap[0] else b" "
 
 
 def forbidden_at_start(parameters: Mapping[bytes, bytes]) -> bool:

@@ -239,7 +239,7 @@ class Session:
             hint = "it must not change a role, notify, or set how much memory a query takes"
             return Refusal("permission denied for this statement through this endpoint", "42501", hint=hint)
         sql = self._decoded(raw)
-        self.isolated = self.isolated or "isolation" in sql.casefold()
+        self.isolated = self.isolated or b"isolation" in raw.lower()
         try:
             if not self._rewriting.needs(sql):
                 return None

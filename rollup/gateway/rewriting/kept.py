@@ -8,7 +8,6 @@ store fills them.
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.core.untyped import pc
 from rollup.gateway.rewriting.catalog import name, text
-from rollup.lang.sql.within import mentions
+from rollup.lang.sql.within import has_word, mentions
 from rollup.plan.app import StreamDef
 from rollup.retrieval.tables import TableReader, Tables
 from rollup.stores.postgres.copy import READ_SIZE, CopyRows
@@ -97,9 +96,9 @@ class KeptTables:
 
     def mentioned(self, sql: str) -> set[str]:
         """Those that a text may read: a name with capitals or signs stands in quotes, or is spelled in U&"…"."""
-        if 'u&"' in sql.casefold():
+        if mentions(sql, ['u&"']):
             return set(self._shown)
-        return {key for key in self._shown if name(key) in sql or (key == key.lower() and _has_word(key, sql))}
+        return {key for key in self._shown if name(key) in sql or (key == key.lower() and has_word(sql, key))}
 
     def _fresh(self, wanted: Collection[str]) -> bool:
         """Whether all of them hold the last commit; nobody waits for that."""
@@ -216,10 +215,6 @@ def _there(cursor: Any) -> bool:
     """Whether tables have ever been made here."""
     cursor.execute("select to_regclass(%s) is not null", (BOOK,))
     return bool(cursor.fetchone()[0])
-
-
-def _has_word(word: str, sql: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", sql, re.IGNORECASE) is not None
 
 
 def readable_rows(reader: TableReader, shown: str, number: int, row_limit: int) -> pa.Table:

@@ -100,7 +100,7 @@ class Reader:
 
     def needs(self, sql: str) -> bool:
         """Whether a text may hold a source of ours, or one whose name is mistyped."""
-        return "within" in sql.casefold() or mentions(sql, self.aggregations)
+        return mentions(sql, ["within", *self.aggregations])
 
     def template(self, sql: str, whole: bool = True) -> Template:
         """What a text asks for in a session whose clocks are `whole` hours from UTC. Raises RollupError with the position of

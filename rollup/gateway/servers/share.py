@@ -27,13 +27,15 @@ from rollup.gateway.rewriting.mentions import Reader, Source, Template
 from rollup.gateway.rewriting.readers import Readers
 from rollup.gateway.servers.private import Mail, PrivateServer
 from rollup.grants import Grant
+from rollup.lang.sql.within import mentions
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
 from rollup.retrieval.tables import Tables
 
 log = logging.getLogger(__name__)
 
-_SETS_ZONE = re.compile(r"\bset\b.*\btime\s*zone\b|\bset_config\b", re.IGNORECASE | re.DOTALL)
+_SET = re.compile(r"\bset(?:_config)?\b", re.IGNORECASE)
+_ZONE = re.compile(r"\btime\s*zone\b", re.IGNORECASE)
 
 
 class Share:
@@ -85,7 +87,7 @@ class Share:
         template: Template = await self._readers.read(sql, whole(session, sql), names)
         if not template.sources:
             return sql
-        at_once = session is not None and session.simple and not session.isolated and "prepare" not in sql.casefold()
+        at_once = session is not None and session.simple and not session.isolated and not mentions(sql, ["prepare"])
         moment: Moment = {}
         places: list[str] = []
         for source in template.sources:
@@ -139,7 +141,13 @@ class Share:
 
 def whole(session: Session | None, sql: str) -> bool:
     """Whether the clocks of a session are whole hours from UTC while a text runs; not known where the text sets them."""
-    return session is None or (in_whole_hours(session.zone) and _SETS_ZONE.search(sql) is None)
+    return session is None or (in_whole_hours(session.zone) and not _sets_zone(sql))
+
+
+def _sets_zone(sql: str) -> bool:
+    """Whether a text may set its session's clocks; in time linear in its length."""
+    found = _SET.search(sql) if mentions(sql, ["set"]) else None
+    return found is not None and (mentions(sql, ["set_config"]) or _ZONE.search(sql, found.end()) is not None)
 
 
 def missing(name: str, aggregations: Mapping[str, Aggregation], tables: Tables) -> tuple[str, str] | None:

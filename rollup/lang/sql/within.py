@@ -29,6 +29,9 @@ from rollup.lang.sql.source import CLAUSE_HINT, FILLS, Names, Within, WithinPars
 
 __all__ = ["FILLS", "Within", "Wrapped", "columns_used", "conditions_on", "mentions", "parse", "rewrite"]
 
+_WORDS = bytes(byte if byte > 127 or chr(byte).isalnum() or byte == ord("_") else ord(" ") for byte in range(256))
+"""Each byte of a word as it is, and a gap for all else."""
+
 _QUERY_WORDS = frozenset({"SELECT", "WITH", "(", "VALUES", "FROM", "INSERT", "UPDATE", "DELETE", "MERGE"})
 _EXPLAIN = frozenset({"EXPLAIN", "DESCRIBE", "DESC", "SUMMARIZE"})
 _EXPLAIN_WORDS = frozenset({"ANALYZE", "ANALYSE", "VERBOSE", "EXTENDED", "CODEGEN", "COST", "FORMATTED", "QUERY"})
@@ -183,11 +186,28 @@ def _concerns_known(tokens: Sequence[Token], names: Names) -> bool:
 def mentions(sql: str, known: Collection[str]) -> bool:
     """Whether a known name occurs anywhere in the text, in any case; cheap, and never false for a query of ours.
 
-    >>> mentions("select * from TRADEAGG('2018-**-** **:**:**', 'days')", ["TradeAgg"])
-    True
+    >>> mentions("select * from TRADEAGG('2018-**-** **:**:**', 'days')", ["TradeAgg"]), mentions("from Größen", ["GRÖSSEN"])
+    (True, True)
     """
-    folded = sql.casefold()
-    return any(name.casefold() in folded for name in known)
+    folded = _lower(sql)
+    others = [name.casefold() for name in known if not name.isascii()]
+    if any(name.lower().encode() in folded for name in known if name.isascii()):
+        return True
+    return bool(others) and any(map(sql.casefold().__contains__, others))
+
+
+def has_word(sql: str, word: str) -> bool:
+    """Whether a text has a word, as PostgreSQL folds names that are in no quotes: letters of ASCII in any case.
+
+    >>> has_word("select * from LAST", "last"), has_word("select lasting", "last"), has_word("select last_one", "last")
+    (True, False, False)
+    """
+    return b" " + word.lower().encode() + b" " in b" " + _lower(sql).translate(_WORDS) + b" "
+
+
+def _lower(sql: str) -> bytes:
+    """A text whose letters of ASCII are small. Folding all letters takes a second for some texts of 4 MB."""
+    return sql.encode("utf-8", "surrogatepass").lower()
 
 
 def parse(sql: str, known: Collection[str], read: str = "postgres") -> exp.Expr:
