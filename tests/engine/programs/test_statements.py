@@ -107,6 +107,28 @@ def test_a_program_says_what_rows_say(title: str) -> None:
         assert all(same(states[0], each) for each in states[1:])
 
 
+DELETED = (
+    "keepall length(3) firstlength(3) time_accum(20_msec) unique(symbol) sort(3,price) length_batch(3) time(30_msec) "
+    "time_batch(30_msec) groupwin(symbol)#length(2)"
+)
+
+
+@pytest.mark.parametrize("window", DELETED.split())
+def test_a_window_that_would_not_hear_of_a_deletion_is_no_program(window: str) -> None:
+    """The row would leave once more."""
+    text = f"create window W#{window.replace('_msec', ' msec')} as S; insert into W select * from S; "
+    text += "on S(volume = 3) as s delete from W as w where w.symbol = s.symbol; select irstream symbol, price from W"
+    engine = engine_of(text)
+    program = program_of(engine)
+    if isinstance(program, Unsupported):
+        assert (program.code, program.detail) == ("window", "rows are taken out")
+        return
+    running = Running(program, "checked")
+    for table, at in batches(1):
+        engine.send("S", table, at=at)
+        assert sent(running, table, at) == heard(engine)
+
+
 def test_the_names_of_a_state_are_those_of_the_statements() -> None:
     """A statement that is deployed beside others changes no name of theirs."""
     one = program_of(engine_of(STATEMENTS["length, groups"]))

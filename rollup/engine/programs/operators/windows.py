@@ -19,7 +19,7 @@ from rollup.engine.programs.operators.base import (
 
 
 class Window(Operator):
-    """The rows that are kept."""
+    """The rows that are kept. One with a method `remove` lets statements take a row out, and does not say so itself."""
 
     @port
     def emit_insert(self, row: Row) -> None:
@@ -41,9 +41,6 @@ class Window(Operator):
 
     def insert(self, row: Row) -> None:
         """A row comes."""
-
-    def remove(self, row: Row) -> None:
-        """A row is taken out, by a statement: the window does not say so itself."""
 
     def due(self) -> int:
         """When the clock changes the window."""
