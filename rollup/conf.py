@@ -31,6 +31,10 @@ An example:
     port = 9400
     host = "127.0.0.1"                 # whose address it listens on
 
+    [telemetry]                        # where batches are emitted to, see docs/telemetry.md
+    lineage = "http://marquez:5000"    # OpenLineage
+    traces = "http://collector:4318"   # OpenTelemetry
+
     [tables.planes]                    # a table that questions join with aggregations, see docs/queries.md
     path = "planes.csv"
     types.year = "int"                 # where what the first records show is not right
@@ -61,6 +65,7 @@ from rollup.core.objects import ObjectPath, at, is_object
 from rollup.core.options import (
     Known,
     Provider,
+    address,
     any_text,
     beside,
     elsewhere,
@@ -74,6 +79,7 @@ from rollup.core.options import (
     text,
     texts,
     url,
+    variable,
     whole,
 )
 from rollup.core.storage import checked, use
@@ -117,6 +123,7 @@ _TOP: Known = {
             "late",
             "dead_letters",
             "metrics",
+            "telemetry",
             "spark",
             "cascade",
             "serve",
@@ -141,6 +148,7 @@ _TABLE: Known = {
     "null": any_text,
 }
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
+_TELEMETRY: Known = {"lineage": address, "lineage_key_env": variable, "namespace": text, "traces": address}
 
 
 def _are_files(value: Any) -> bool:
@@ -171,6 +179,8 @@ class Conf:
     """The share of a run's records that may be dead; None: any."""
     metrics_port: int | None = None
     metrics_host: str = "127.0.0.1"
+    telemetry: Options = field(default_factory=dict[str, Any])
+    """Where commands and batches are emitted to: addresses, and the variable with a key."""
     spark: Mapping[str, str] = field(default_factory=dict[str, str])
     cascade: Options = field(default_factory=dict[str, Any])
     serve: Options = field(default_factory=dict[str, Any])
@@ -259,6 +269,7 @@ def load(path: Path | str) -> Conf:
         fail_above=float(dead["fail_above"].strip(" %")) / 100 if dead else None,
         metrics_port=metrics.get("port"),
         metrics_host=metrics.get("host", "127.0.0.1"),
+        telemetry=_table(path, raw, "telemetry", _TELEMETRY),
         spark=dict(_settings(path, raw.get("spark", {}))),
         cascade=table(f"{path}: [cascade]", raw.get("cascade", {})),
         serve=table(f"{path}: [serve]", raw.get("serve", {})),

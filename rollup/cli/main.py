@@ -17,6 +17,7 @@ import typer
 from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interrupted, serve, subscribe, ui
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
+from rollup.cli.lifecycle.shared import emitted
 from rollup.core.errors import RollupError, said_by_system
 from rollup.core.packages import missing
 
@@ -64,11 +65,11 @@ cli.command("serve")(serve.serve)
 cli.command("ui")(ui.ui)
 cli.command("status")(status.status)
 cli.command("dead")(dead.dead)
-cli.command("verify")(verify.verify)
-cli.command("replay")(replay.replay)
-cli.command("recover")(recover.recover)
-cli.command("change")(change.change)
-cli.command("maintain")(maintain.maintain)
+cli.command("verify")(emitted(verify.verify))
+cli.command("replay")(emitted(replay.replay))
+cli.command("recover")(emitted(recover.recover))
+cli.command("change")(emitted(change.change))
+cli.command("maintain")(emitted(maintain.maintain))
 cli.command("doctor")(doctor.doctor)
 cli.command("demo")(demo.demo)
 cli.command("uql")(uql.uql)

@@ -46,14 +46,22 @@ def run(
     from rollup.hosts.reporting.progress import Reporter, as_json
     from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
+    from rollup.hosts.telemetry.emitting import Telemetry
 
     claim(found, program)
     kinds = {name: options["kind"] for name, options in found.sources.items()}
     dead = DeadRecords(found.sources, found.fail_above)
     if json_logs:
         as_json()
+    telemetry = Telemetry(found, program, "run")
     reporter = Reporter(
-        metrics_json, found.metrics_port, kinds=kinds, host=found.metrics_host, dead=dead, json_logs=json_logs
+        metrics_json,
+        found.metrics_port,
+        kinds=kinds,
+        host=found.metrics_host,
+        dead=dead,
+        json_logs=json_logs,
+        telemetry=telemetry,
     )
     reporter.warn(f"warning: {found.app}, {said}" for said in program.notices)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
@@ -77,7 +85,8 @@ def run(
 
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, stop)
-            host.run(once)
+            with telemetry:
+                host.run(once)
         except TooManyDead as problem:
             print(f"rollup: {problem}", file=sys.stderr)
             raise typer.Exit(1) from None

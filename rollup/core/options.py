@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,6 +73,21 @@ def place(value: Any) -> str | None:
         return said and said.replace("/data/in;", "/data/in, or s3://bucket/…, az://container/…;")
     scheme, _, rest = value.partition("://")
     return f"the name of a bucket after {scheme}://" if not rest.partition("/")[0] else None
+
+
+def address(value: Any) -> str | None:
+    """The address of a server that speaks HTTP.
+
+    >>> address("https://collector:4318"), address("collector:4318")
+    (None, 'an address, as http://host:4318')
+    """
+    found = isinstance(value, str) and re.fullmatch(r"https?://[^\s/]\S*", value)
+    return None if found else "an address, as http://host:4318"
+
+
+def variable(value: Any) -> str | None:
+    """The name of a variable of the environment, which has a secret."""
+    return None if isinstance(value, str) and value in os.environ else "the name of a variable that is set"
 
 
 def any_text(value: Any) -> str | None:

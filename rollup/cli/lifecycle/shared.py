@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -100,6 +101,23 @@ def chosen(path: Path, name: str | None) -> Iterator[Chosen]:
         if name in (None, aggregation.name):
             engine = ColumnEngine()
             yield Chosen(conf, program, aggregation, engine, open_store(conf, aggregation, engine))
+
+
+def emitted(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, whose runs are emitted to the systems of [telemetry]."""
+
+    @wraps(command)
+    def run(conf: Path, *given: Any, **options: Any) -> None:
+        found = load(conf)
+        if not found.telemetry or options.get("dry_run"):
+            command(conf, *given, **options)
+            return
+        from rollup.hosts.telemetry.emitting import Telemetry
+
+        with Telemetry(found, found.program(), command.__name__):
+            command(conf, *given, **options)
+
+    return run
 
 
 def examined(path: Path) -> Iterator[str | RollupError]:

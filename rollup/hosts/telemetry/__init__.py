@@ -1,0 +1,1 @@
+"""What is emitted of a command and its batches: lineage (OpenLineage) and traces (OpenTelemetry)."""
