@@ -29,6 +29,7 @@ from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.batches import Batches
 from rollup.hosts.spark.carried import log_of
+from rollup.hosts.spark.catalog import register
 from rollup.hosts.spark.ownership import (
     agreed,
     note_queries,
@@ -147,6 +148,7 @@ class SparkHost:
         self._batches.logs = {stream: log_of(self.conf.checkpoint / stream) for stream in self.program.inputs}
         self._batches.begun = {stream: newest_done(log.folder) for stream, log in self._batches.logs.items()}
         self.reporter.warn(self._begin_empty())
+        self.reporter.warn(register(self.spark, self.conf, self.program) if "catalog" in self.conf.store else ())
         if self.statements is not None:
             self.statements.say_missed(self._batches.begun)
         if isinstance(self._session, Coming) and self._local:

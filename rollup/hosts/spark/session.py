@@ -125,12 +125,17 @@ def session(settings: Mapping[str, str], kafka: bool, delta: bool = True) -> Spa
 
 def coming(conf: Conf, once: bool) -> Coming:
     """A session for a job, whose Java is started at once."""
-    return Coming(conf.spark, _from_kafka(conf), delta=False, brief=once and not _from_kafka(conf))
+    return Coming(conf.spark, _from_kafka(conf), delta=_in_catalog(conf), brief=once and not _from_kafka(conf))
 
 
 def job_session(conf: Conf) -> SparkSession:
     """The session of a job: the active one, or a new one."""
-    return session(conf.spark, _from_kafka(conf), delta=False)
+    return session(conf.spark, _from_kafka(conf), delta=_in_catalog(conf))
+
+
+def _in_catalog(conf: Conf) -> bool:
+    """Whether Spark itself must know the tables: else a job only has their files written."""
+    return "catalog" in conf.store
 
 
 def _from_kafka(conf: Conf) -> bool:
