@@ -194,6 +194,51 @@ def test_nobody_reaches_the_database_of_another_grant(serving: Serving) -> None:
             psycopg.connect(**dict(serving.login(user="ann", dbname=name)))
 
 
+LEAKS = (
+    """select symbol::int from "TradeAgg_per_days" """,
+    """select count(*) from "TradeAgg_per_days" where symbol::int = 1""",
+    """select count(*) from "TradeAgg_per_days" where 1 / (case when symbol = 'AMERICAN' then 0 else 1 end) = 1""",
+    """select 1 from "TradeAgg_per_days" group by symbol having max(symbol)::json is not null""",
+    """select symbol::timestamp from TradeAgg within '2018' per 'days' order by symbol""",
+    """select n from (select *, symbol::inet from "TradeAgg_per_days") t where region is distinct from 'EU'""",
+    """select 1 from TradeAgg within '2018' per 'days' t where (symbol || region)::uuid is not null""",
+    """with t as materialized (select * from "TradeAgg_per_days") select symbol::xid from t""",
+    """select (select symbol::money from "TradeAgg_per_days" where region = 'US' limit 1)""",
+    """select format('%' || symbol, 1) from "TradeAgg_per_days" """,
+    """select ('$.' || symbol || '[')::jsonpath from "TradeAgg_per_days" where total > 0""",
+    """select to_regclass(symbol || '."')::text from "TradeAgg_per_days" """,
+)
+"""Questions whose error, or whether there is one, could tell a value of a row that is not granted."""
+
+
+@pytest.mark.parametrize("text", LEAKS)
+def test_no_error_tells_of_rows_that_are_not_granted(ann: psycopg.Connection[Any], text: str) -> None:
+    try:
+        told = str(ann.execute(cast(Query, text)).fetchall())
+    except psycopg.Error as problem:
+        told = f"{problem.sqlstate} {problem} {vars(problem.diag)}"
+        assert problem.sqlstate != "22012", "a row that is not granted was looked at"
+    assert "AMERICAN" not in told.replace(text, "").replace(text.strip(), "") and "US" not in told
+
+
+def test_nobody_sees_what_others_ask(serving: Serving, ann: psycopg.Connection[Any]) -> None:
+    with _connected(serving, "bob") as bob:
+        bob.execute("set application_name = 'named by bob'")
+        bob.execute("prepare kept as select 'a secret of bob'")
+        with bob.transaction():
+            bob.execute("declare c cursor for select 'a secret of bob'")
+            texts = list[str]()
+            for name in (
+                "pg_stat_activity",
+                "pg_locks",
+                "pg_cursors",
+                "pg_prepared_statements",
+                "pg_stat_progress_copy",
+            ):
+                texts += [str(row) for row in ann.execute(cast(Query, f"select * from {name}")).fetchall()]
+    assert not any("secret of bob" in each for each in texts)
+
+
 @pytest.mark.postgres
 def test_the_tables_of_a_store_show_no_other_rows(serving: Serving, ann: psycopg.Connection[Any]) -> None:
     if serving.endpoint.database == "rollup":
@@ -203,6 +248,17 @@ def test_the_tables_of_a_store_show_no_other_rows(serving: Serving, ann: psycopg
         assert found in ([("EU",)], [])
     with pytest.raises(psycopg.Error, match="permission denied"):
         ann.execute('select * from "TradeAgg_COMMIT"')
+    for text in (
+        """select distinct region from "TradeAgg_DAYS" tablesample system (100)""",
+        """select distinct region from only "TradeAgg_DAYS" where ctid is not null""",
+        """select distinct t.region from "TradeAgg_DAYS" t right join "TradeAgg_DAYS" s on true""",
+        """select distinct ((t)::text ~ 'EU') from "TradeAgg_DAYS" t""",
+    ):
+        assert ann.execute(cast(Query, text)).fetchall() in ([("EU",)], [(True,)])
+    with ann.cursor().copy("""copy "TradeAgg_DAYS" (region) to stdout""") as copied:
+        assert set(b"".join(bytes(part) for part in copied).split()) == {b"EU"}
+    for view in ("pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"):
+        assert "AMERICAN" not in str(ann.execute(cast(Query, f"select t::text from {view} t")).fetchall())
     ann.execute("set row_security = off")
     with pytest.raises(psycopg.Error, match="row-level security"):
         ann.execute("select * from TradeAgg within '2018' per 'days'")

@@ -35,6 +35,16 @@ GREEDY = {
     "groups of all pairs": "select count(*) from (select distinct a, b from generate_series(1, 9000) a, generate_series(1, 9000) b) t",
     "many numbers": "select factorial(100000)",
     "a regular expression": "select repeat('a', 40000) ~ '^(a|aa)*(b|(a?){200})*$'",
+    "large numbers": "select length((repeat('9', 131000)::numeric * repeat('9', 131000)::numeric)::text)",
+    "a wide format": "select length(format('%1000000000s', 'x'))",
+    "all depths of JSON": "select jsonb_path_query((repeat('[', 200) || repeat(']', 200))::jsonb, '$.**.**.**.**.**')",
+    "all locks again and again": "select count(*) from generate_series(1, 10000000) g, lateral pg_lock_status()",
+    "many workers": "set max_parallel_workers_per_gather = 64; set parallel_setup_cost = 0; set parallel_tuple_cost = 0;"
+    " set min_parallel_table_scan_size = 0; set debug_parallel_query = on; select count(*) from"
+    f" TradeAgg within {JANUARY} per 'hours' a, generate_series(1, 100000000) b where md5(a.symbol || b) = 'x'",
+    "minutes of another zone": "select count(*) from TradeAgg within '2018' per 'minutes in Asia/Kolkata' t",
+    "a question for each row": "select count(*) from generate_series(1, 100000) g,"
+    " lateral TradeAgg('2018-01-01 00:00:00', '2018-02-01 00:00:0' || (g % 10), 'days') t",
     "a thousand joins": "select count(*) from " + ", ".join(f"generate_series(1, 9) t{n}" for n in range(1000)),
     "many unions": " union ".join(["select 1"] * 20_000),
     "deep parentheses": "select " + "(" * 1_000_000 + "1" + ")" * 1_000_000,

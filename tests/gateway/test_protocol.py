@@ -290,6 +290,62 @@ def test_connections_without_a_password_keep_out_nobody_who_has_one(server, begu
                 pass
 
 
+def test_no_user_takes_the_seats_of_another_one_also_by_many_logins_at_once(server) -> None:
+    users = {"trusting", "reader"}
+    with (
+        Running(("127.0.0.1", server.port), max_connections=4, users=users) as gateway,
+        contextlib.ExitStack() as stack,
+    ):
+        many = [stack.enter_context(Raw(gateway.port, login=False)) for _ in range(12)]
+        for one in many:
+            one.send(wire.startup({b"user": b"trusting", b"database": b"served"}))
+        let_in = 0
+        for one in many:
+            end = one.until(b"Z")[-1]
+            if end[0] == b"Z":
+                one.send(query("select 1"))
+                let_in += one.until(b"Z")[-1][0] == b"Z"
+        assert let_in == 3
+        refused = stack.enter_context(Raw(gateway.port, login=False))
+        refused.send(wire.startup({b"user": b"trusting", b"database": b"served"}))
+        assert b"kept for others than trusting" in the_error(refused.until(b""))["M"]
+        login = {"host": "127.0.0.1", "user": "reader", "password": PASSWORD, "dbname": "served"}
+        with psycopg.connect(port=gateway.port, **login) as connection:
+            assert connection.execute("SELECT n FROM ANSWER").fetchone() == (42,)
+
+
+def test_a_cancel_with_a_key_of_no_session_costs_the_server_nothing(server) -> None:
+    with (
+        Running(("127.0.0.1", server.port)) as gateway,
+        socket.create_server(("127.0.0.1", 0)) as counter,
+        Raw(gateway.port) as one,
+    ):
+        gateway.gateway.backend = counter.getsockname()[:2]
+        for key in (b"", b"\0" * 8, struct.pack(">II", 1, 2), b"x" * 32):
+            with Raw(gateway.port, login=False) as stranger:
+                stranger.send(struct.pack(">II", 8 + len(key), wire.CANCEL_REQUEST) + key)
+                assert stranger.read() == (b"", b"")
+        counter.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            counter.accept()
+        gateway.gateway.backend = ("127.0.0.1", server.port)
+        one.send(query("select 1"))
+        assert values(one.until(b"Z")) == [b"1"]
+
+
+def test_who_begins_and_sends_no_password_waits_as_with_a_wrong_one(server) -> None:
+    with Running(("127.0.0.1", server.port)) as gateway:
+        failures = gateway.gateway._failures  # pyright: ignore[reportPrivateUsage]
+        for _ in range(3):
+            with opened(gateway.port, "127.0.0.2", begun=True) as one:
+                assert one.recv(1) == b"R"
+        deadline = time.monotonic() + 60
+        while failures.patience("127.0.0.2", "reader") < 0.4 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert failures.patience("127.0.0.2", "reader") == 0.4
+        assert not failures.patience("127.0.0.1", "reader") and not failures.patience("127.0.0.2", "trusting")
+
+
 def test_each_wrong_password_makes_the_next_try_of_that_user_wait_longer(server) -> None:
     with Running(("127.0.0.1", server.port)) as gateway:
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
+import time
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
+import psycopg
 import psycopg2
 import pytest
 
 from rollup.core.errors import StoreError
 from rollup.gateway.servers import serve
 from rollup.gateway.servers.serve import DeltaEndpoint
+from tests.servers.postgres import PostgresServer
 
 
 class Server:
@@ -24,6 +30,9 @@ class Server:
         if self.problems:
             raise self.problems.pop()
         self.running = True
+
+    def give_way(self) -> None:
+        pass
 
     def greediest(self) -> int | None:
         self.looks += 1
@@ -57,3 +66,28 @@ def test_a_watch_that_met_any_error_is_kept_again(monkeypatch: pytest.MonkeyPatc
 
     asyncio.run(watched())
     assert private.running and not problems and forgotten == ["slices"]
+
+
+@pytest.mark.postgres
+def test_a_query_that_computes_for_long_goes_behind_the_others_until_it_rests() -> None:
+    with PostgresServer() as server, psycopg.connect(server.dsn, autocommit=True) as busy:
+        pid, own = busy.info.backend_pid, os.getpriority(os.PRIO_PROCESS, 0)
+
+        def until(nice: bool) -> None:
+            deadline = time.monotonic() + 60
+            while (os.getpriority(os.PRIO_PROCESS, pid) > own) != nice:
+                assert time.monotonic() < deadline
+                server.give_way()
+                time.sleep(0.02)
+
+        def compute() -> None:
+            with suppress(psycopg.errors.QueryCanceled):
+                busy.execute("select count(*) from (select generate_series(1, 1000000000000)) t")
+
+        thread = threading.Thread(target=compute)
+        thread.start()
+        until(True)
+        busy.cancel()
+        thread.join(60)
+        if os.geteuid() == 0:  # nobody else may take a process to the front again
+            until(False)

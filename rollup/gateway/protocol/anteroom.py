@@ -1,7 +1,8 @@
-"""Those who have not logged in yet: how many wait, which of them goes, and what a wrong password costs the next try.
+"""Those who have not logged in yet: how many wait, which of them goes, who may sit, and what a wrong password costs.
 
 Nobody without a password keeps out one who has it: where too many wait, the one who has waited longest goes, of the
-address that most of them are from.
+address that most of them are from. No user keeps out another one: half of the seats are kept, in equal parts, for users
+who do not have their part yet.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from rollup.gateway.protocol.session import Session
@@ -29,6 +30,9 @@ class Guest:
 
     writer: asyncio.StreamWriter
     session: Session | None = None
+    user: str = ""
+    judged: bool = False
+    """Whether the server has said that the password was right, or wrong."""
     gone: bool = False
 
     @property
@@ -36,6 +40,11 @@ class Guest:
         """The machine it comes from."""
         peer = self.writer.get_extra_info("peername")
         return str(peer[0]) if peer else ""
+
+    @property
+    def sits(self) -> bool:
+        """Whether its user has logged in."""
+        return not self.gone and self.session is not None and self.session.logged_in
 
     @property
     def waits(self) -> bool:
@@ -52,6 +61,21 @@ def make_room(guests: Iterable[Guest]) -> None:
     victim = next(guest for guest in waiting if crowd[guest.address] == max(crowd.values()))
     victim.gone = True
     victim.writer.transport.abort()
+
+
+def may_sit(guest: Guest, guests: Iterable[Guest], users: Collection[str], most: int) -> bool:
+    """Whether a guest may have one of so many seats, for all that is kept for other users.
+
+    >>> from types import SimpleNamespace
+    >>> ann, bob = (Guest(None, user=user) for user in ("ann", "bob"))  # type: ignore[arg-type]
+    >>> sitting = [Guest(None, SimpleNamespace(logged_in=True), "ann") for _ in range(6)]  # type: ignore[arg-type]
+    >>> may_sit(ann, sitting, ["ann", "bob"], 8), may_sit(bob, sitting, ["ann", "bob"], 8)
+    (False, True)
+    """
+    taken = Counter(each.user for each in guests if each is not guest and each.sits)
+    part = most // (2 * len(users)) if users else 0
+    kept = sum(max(0, part - taken[user]) for user in users if user != guest.user)
+    return sum(taken.values()) + kept < most
 
 
 @dataclass

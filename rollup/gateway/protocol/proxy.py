@@ -17,7 +17,7 @@ from functools import partial
 
 from rollup.core.calendar import GMT, normal_zone, offset_ms
 from rollup.gateway.protocol import wire
-from rollup.gateway.protocol.anteroom import Failures, Guest, make_room
+from rollup.gateway.protocol.anteroom import Failures, Guest, make_room, may_sit
 from rollup.gateway.protocol.limits import Limits, Overdue
 from rollup.gateway.protocol.refusal import Missing
 from rollup.gateway.protocol.session import (
@@ -169,19 +169,37 @@ class Gateway:
         if begun is None:
             return
         if begun.is_cancel:
-            await self._cancel(begun.packet)
+            # A key that no session of ours has would cost the server a process each, whoever makes them up.
+            if any(each.cancel_key == begun.packet[8:] for each in self._sessions if each.cancel_key):
+                await self._cancel(begun.packet)
             return
-        packet, user = self._door.checked(begun.packet)
-        if sum(each.logged_in for each in self._sessions) >= self._limits.max_connections:
-            raise Rejected("53300", f"sorry, too many clients already: {self._limits.max_connections} are allowed")
-        await asyncio.sleep(self._failures.patience(guest.address, user))
-        await self._session(reader, guest, user, Opening(packet, begun.rest))
+        packet, guest.user = self._door.checked(begun.packet)
+        if not self._may_sit(guest):
+            raise Rejected(*self._full(guest))
+        await asyncio.sleep(self._failures.patience(guest.address, guest.user))
+        await self._session(reader, guest, Opening(packet, begun.rest))
 
-    async def _session(self, reader: asyncio.StreamReader, guest: Guest, user: str, begun: Opening) -> None:
+    def _may_sit(self, guest: Guest) -> bool:
+        return may_sit(guest, self._guests.values(), self._door.users or (), self._limits.max_connections)
+
+    def _full(self, guest: Guest) -> tuple[str, str]:
+        most = self._limits.max_connections
+        kept = "" if len(self._door.users or ()) < 2 else f", and of these some are kept for others than {guest.user}"
+        return "53300", f"sorry, too many clients already: {most} are allowed{kept}"
+
+    def _judged(self, guest: Guest, passed: bool) -> None:
+        """The server has let a guest in, or not. Others may have come in since it was let begin."""
+        guest.judged = True
+        self._failures.note(guest.address, guest.user, passed)
+        if passed and guest.session is not None and not self._may_sit(guest):
+            guest.session.end(*self._full(guest))
+            guest.gone = True
+
+    async def _session(self, reader: asyncio.StreamReader, guest: Guest, begun: Opening) -> None:
         server = await self._server()
         server[1].write(begun.packet)
-        guest.session = session = Session((reader, guest.writer), server, self._rewriting(user), self._limits)
-        session.judged = partial(self._failures.note, guest.address, user)
+        guest.session = session = Session((reader, guest.writer), server, self._rewriting(guest.user), self._limits)
+        session.judged = partial(self._judged, guest)
         session.isolated = b"isolation" in begun.packet.lower()
         self._sessions.add(session)
         try:
@@ -189,6 +207,8 @@ class Gateway:
         finally:
             self._sessions.discard(session)
             server[1].transport.abort()
+            if not guest.judged:  # a process of the server for nothing, as a wrong password costs one
+                self._failures.note(guest.address, guest.user, False)
             if session.activity.busy and session.cancel_key:
                 # A client that has gone must not leave its query running; the server looks only when it next writes.
                 await self._cancel(_cancel_packet(session.cancel_key))

@@ -167,6 +167,8 @@ class Session:
             for index, piece in enumerate(self._from_client.feed(data), start=1):
                 if index % _TURN == 0:
                     await asyncio.sleep(0)
+                if self._server_writer.is_closing():  # each write would be a line in the log
+                    return
                 if isinstance(piece, bytes):
                     self._server_writer.write(piece)
                 else:

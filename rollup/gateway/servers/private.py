@@ -102,6 +102,10 @@ class PrivateServer:
         """Whether its process is alive."""
         return self.server.pid is not None
 
+    def give_way(self) -> None:
+        """Let queries that compute for long go behind those that are done at once. Called at intervals."""
+        self.server.give_way()
+
     def greediest(self) -> int | None:
         """The process whose query takes most, when all queries together take more memory or disk than they may."""
         for taken, most in ((self.server.memory(), self.options.query_mb << 20), (self.server.temporary(), _TEMPORARY)):

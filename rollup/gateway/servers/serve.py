@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
@@ -42,7 +43,8 @@ from rollup.stores.sql.options import StoreOptions
 
 log = logging.getLogger(__name__)
 
-_WATCH = 0.1
+_WATCH, _TURN = 0.1, 0.0005
+"""Seconds between two looks at the server, and for which a thread that loads keeps the loop waiting, each time it computes."""
 
 
 class Endpoint(Protocol):
@@ -144,6 +146,7 @@ class DeltaEndpoint:
     async def _looked(self) -> None:
         """Starts the private server again when its process has gone, and ends the query that takes most of too much."""
         if self.private.running:
+            await asyncio.to_thread(self.private.give_way)
             with contextlib.suppress(psycopg2.Error, OSError):  # it may go at any moment
                 await self._end_greediest(await asyncio.to_thread(self.private.greediest))
             return
@@ -263,6 +266,7 @@ class PostgresEndpoint:
 
 
 async def _listening(gateway: Gateway, options: ServeOptions) -> int:
+    sys.setswitchinterval(_TURN)
     try:
         return await gateway.start(options.host, options.port)
     except OSError as problem:

@@ -40,6 +40,9 @@ _SETTINGS = {
     "max_connections": "100",
     "logging_collector": "off",
 }
+_FADES, _BUSY, _RESTS = 0.8, 3.0, 0.5
+"""Of a process how much a look counts at the next one, and from where on it is busy, or rests: at most it is 1 / (1 - 0.8)."""
+_NICE, _LAST_NICE, _OWN_NICE = 5, 19, os.getpriority(os.PRIO_PROCESS, 0)
 _TEMPORARY = re.compile(r"pgsql_tmp([0-9]+)")
 
 
@@ -84,6 +87,7 @@ class PgServer:
         self._memory = memory
         self._process: subprocess.Popen[bytes] | None = None
         self._lock: IO[bytes] | None = None
+        self._busy: dict[int, float] = {}
 
     @property
     def data(self) -> Path:
@@ -123,6 +127,20 @@ class PgServer:
     def memory(self) -> dict[int, int]:
         """The bytes that each of its processes has for itself, by process id; empty where the system does not tell."""
         return {} if self.pid is None else {child: _own_memory(child) for child in _children(self.pid)}
+
+    def give_way(self) -> None:
+        """Let processes go behind the others of the machine that computed nearly whenever this was called lately.
+
+        The more there are, the further behind they go. They come back when they rest, where the system lets us: that
+        takes a right, as root has it. Called at intervals.
+        """
+        busy = {} if self.pid is None else {child: _computes(child) for child in _children(self.pid)}
+        self._busy = {child: self._busy.get(child, 0.0) * _FADES + now for child, now in busy.items()}
+        behind = min(_LAST_NICE, _NICE + sum(often > _BUSY for often in self._busy.values()))
+        for child, often in self._busy.items():
+            if often > _BUSY or often < _RESTS:
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, child, behind if often > _BUSY else _OWN_NICE)
 
     def temporary(self) -> dict[int, int]:
         """The bytes in temporary files of each of its processes."""
@@ -336,6 +354,14 @@ def _children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
+
+
+def _computes(pid: int) -> bool:
+    """Whether a process computes, or would if a processor were free."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].startswith("R")
+    except OSError:
+        return False
 
 
 def _own_memory(pid: int) -> int:
