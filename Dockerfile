@@ -8,13 +8,13 @@ WORKDIR /app
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY rollup rollup
 COPY ddl ddl
+COPY jobs jobs
+COPY conf conf
 RUN pip install --no-cache-dir '.[job]'
 USER rollup
 # The Java libraries become part of the image, so that a container starts without the network, and what Java loads for a
 # job, so that it starts sooner.
 RUN python -m rollup.jars && python -m rollup.archive
-COPY jobs jobs
-COPY conf conf
 VOLUME /data
 # tini passes SIGTERM on, and the job then ends between two batches.
 ENTRYPOINT ["tini", "--", "rollup"]

@@ -228,9 +228,13 @@ class Conf:
 
     @property
     def local(self) -> Path:
-        """The folder of this machine for what commands have under way: the tables', where that is one, or the checkpoint's, or the
-        configuration's."""
-        places = (self.tables, self.checkpoint.parent, self.path.parent)
+        """The folder of this machine for what commands have under way: the tables', where that is one, or the checkpoint's, or
+        the one that ROLLUP_LOCAL names, or the configuration's."""
+        places = (
+            self.tables,
+            self.checkpoint.parent,
+            Path(os.environ.get("ROLLUP_LOCAL", self.path.parent)).absolute(),
+        )
         return next(place for place in places if not isinstance(place, ObjectPath))
 
     @property

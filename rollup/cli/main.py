@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from rollup.cli import demo, doctor, init, inspect, lsp, query, run, say_interrupted, serve, subscribe, ui
+from rollup.cli.jobs import jobs
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.cli.lifecycle.shared import emitted
@@ -76,6 +77,9 @@ cli.command("uql")(uql.uql)
 cli.command("sql")(sql.sql)
 cli.command("try")(try_.try_)
 cli.command("lsp")(lsp.lsp)
+
+
+cli.add_typer(jobs, name="jobs")
 
 
 def app() -> None:
