@@ -41,7 +41,7 @@ LATE = [("A", "EU", 100.0, at("2018-01-02T00:00:00")), ("AMERICAN", "US", 1.0, a
 ALL = [*EVENTS, *LATE]
 OURS = [event for event in ALL if event[1] == "EU"]
 USERS = """
-ann = { SECRET, reads = ["TradeAgg"], where = "region = 'EU'" }
+ann = { SECRET, reads = ["TradeAgg"], where = "region = 'EU' or region = '{0}%s'" }
 bob = { SECRET, reads = ["HiddenAgg", "HiddenLast"] }
 eve = { SECRET }
 """

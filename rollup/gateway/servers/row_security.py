@@ -70,7 +70,7 @@ class _Enforcing:
         """Policies of earlier starts, of which this configuration may know nothing."""
         self._cursor.execute(_POLICIES)
         for name, place in self._cursor.fetchall():
-            self._say("drop policy {} on " + place, name)
+            self._say("drop policy {} on {}", name, sql.SQL(place))
 
     def _grant(self, user: str, grant: Grant, relations: Mapping[str, tuple[str, str]]) -> None:
         self._cursor.execute(_UNSEEN, (user,))
@@ -99,7 +99,7 @@ class _Enforcing:
                 for name in (name for name in views if name in relations):
                     self._cursor.execute(f"alter view {relations[name][0]} set (security_invoker = true)")
         for name in sorted(granted & set(relations)):
-            self._say("grant select on " + relations[name][0] + " to {}", user)
+            self._say("grant select on {} to {}", sql.SQL(relations[name][0]), user)
         self._check(user, granted, relations)
 
     def _limit(self, user: str, visible: Any, places: list[str]) -> None:
@@ -112,16 +112,9 @@ class _Enforcing:
             self._cursor.execute(f"alter table {place} enable row level security")
             self._cursor.execute(_POLICIES + " and p.polname = %s and c.oid = %s::regclass", (_OTHERS, place))
             if self._cursor.fetchone() is None:
-                self._say("create policy {} on " + place + " using (true)", _OTHERS)
-            self._say(
-                "create policy {} on "
-                + place
-                + " as restrictive for select to {} using ("
-                + passes.replace("{", "{{").replace("}", "}}")
-                + ")",
-                f"{_POLICY} {user}",
-                user,
-            )
+                self._say("create policy {} on {} using (true)", _OTHERS, sql.SQL(place))
+            text = "create policy {} on {} as restrictive for select to {} using ({})"
+            self._say(text, f"{_POLICY} {user}", sql.SQL(place), user, sql.SQL(passes))
 
     def _check(self, user: str, granted: set[str], relations: Mapping[str, tuple[str, str]]) -> None:
         """Rights that come by other ways, such as PUBLIC, cannot be taken from one user alone."""
@@ -135,5 +128,8 @@ class _Enforcing:
                     hint="revoke it, as ddl/gateway_roles.sql does for a schema of ours",
                 )
 
-    def _say(self, text: str, *names: str) -> None:
-        self._cursor.execute(sql.SQL(text).format(*map(sql.Identifier, names)))
+    def _say(self, text: str, *parts: str | sql.SQL) -> None:
+        """Execute a statement with names, which are quoted, and parts that are SQL already, in the place of each `{}`."""
+        self._cursor.execute(
+            sql.SQL(text).format(*(sql.Identifier(part) if isinstance(part, str) else part for part in parts))
+        )
