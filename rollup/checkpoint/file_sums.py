@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -72,11 +72,13 @@ class FileSums:
     def _entry(self, version: int) -> Path:
         return self.folder / _LOG / f"{version:020d}.json"
 
-    def damaged(self) -> Iterator[str]:
-        """The files that are there with another checksum. Raises OSError."""
+    def damaged(self, among: Collection[str] | None = None) -> Iterator[str]:
+        """The files that are there with another checksum, of all or `among` some. Raises OSError."""
         if self._file is None or not self._file.exists():
             return
         for name, expected in dict(_read(self._file.read_bytes())).items():
+            if among is not None and name not in among:
+                continue
             if (self.folder / name).is_file() and sum_of(self.folder / name) != expected:
                 yield str(self.folder / name)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import itertools
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, within_range
+from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, to_local, within_range
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.periods import Period, Span, is_said, said_range
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
@@ -56,6 +58,7 @@ __all__ = [
 ]  # fmt: skip
 
 AUTO = "auto"
+_DAY = 86_400_000
 Found = TypeVar("Found")
 
 
@@ -409,8 +412,27 @@ def nested(aggregation: Aggregation, period: Period, spans: Iterable[Span]) -> D
 
 @lru_cache(maxsize=64)
 def _coarsest(levels: tuple[Duration, ...], zone: str, edges: tuple[int, ...]) -> Duration | None:
-    fit = (level for level in sorted(levels, reverse=True) if all(bucket_start(e, level, zone) == e for e in edges))
-    return next(fit, None)
+    return next((level for level in sorted(levels, reverse=True) if _all_begin(edges, level, zone)), None)
+
+
+def _all_begin(edges: Sequence[int], level: Duration, zone: str) -> bool:
+    """Whether each of some instants, in order, is the start of a bucket.
+
+    A day in which the clocks do not change needs a look at two of its instants, however many there are.
+    """
+    width = level.width_ms
+    if width is None:
+        return all(bucket_start(each, level, zone) == each for each in edges)
+    begin = 0
+    while begin < len(edges):
+        end = bisect_left(edges, edges[begin] + _DAY, begin)
+        shifts = {to_local(edges[at], zone).utcoffset() for at in (begin, end - 1)}
+        shift = (shifts.pop() or timedelta()) // timedelta(milliseconds=1) if len(shifts) == 1 else None
+        for each in edges[begin:end]:
+            if (shift is None or (each + shift) % width) and bucket_start(each, level, zone) != each:
+                return False
+        begin = end
+    return True
 
 
 def _fill_word(query: Retrieval) -> str | None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
@@ -84,15 +85,24 @@ class DeltaSink:
         return StoreError(f"cannot {what} {self.path}: {said}", hint=AGAIN)
 
     def _merge(self, rows: pa.Table, once: CommitProperties) -> None:
-        """One row of each key in place of the one that is there; a null is a key as any other."""
+        """One row of each key in place of the one that is there; a null is a key as any other.
+
+        It writes rows again that others have left, so none of them may be in a damaged file, which nobody would find then.
+        """
+        table = DeltaTable(str(self.path))
+        files = {unquote(str(each)) for each in pa.table(table.get_add_actions())["path"].to_pylist()}
+        for file in FileSums(self.path).damaged(files):
+            raise StoreError(
+                f"cannot merge the rows of {self._name} to the table {self.path}: the file {file} is damaged",
+                hint="bring it back from a copy, then start the job again; `rollup verify` names all such files",
+            )
         there, come = (
             [exp.column(name, table=table, quoted=True) for name in self._key] for table in ("there", "come")
         )
         # In brackets: DataFusion reads `a IS NOT DISTINCT FROM b AND …` as one of `b AND …`.
         same = [exp.paren(exp.NullSafeEQ(this=one, expression=other)) for one, other in zip(there, come, strict=True)]
         (
-            DeltaTable(str(self.path))
-            .merge(rows, exp.and_(*same).sql("postgres"), "come", "there", commit_properties=once)
+            table.merge(rows, exp.and_(*same).sql("postgres"), "come", "there", commit_properties=once)
             .when_matched_update_all()
             .when_not_matched_insert_all()
             .execute()

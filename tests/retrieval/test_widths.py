@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollup
+from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import QueryError
+from rollup.core.periods import Period
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
-from rollup.retrieval.questions import bounds
+from rollup.retrieval.questions import _all_begin, bounds  # pyright: ignore[reportPrivateUsage]
 from tests.profiles import examples
 from tests.retrieval.trades import DAY, EVENTS, HOUR, SECOND, START, STORES, Event, app, stored_in
 
@@ -246,3 +248,18 @@ def test_the_last_days_are_those_until_now(monkeypatch: pytest.MonkeyPatch, stor
         monkeypatch.setattr("time.time_ns", lambda at=now: at * 1_000_000)
         days = {(key, ts // DAY) for key, _, ts in EVENTS if now - 7 * DAY <= ts // DAY * DAY <= now}
         assert rollup.query(stored, question).num_rows == len(days) > 0
+
+
+@pytest.mark.parametrize(
+    "zone", ["Europe/Berlin", "Australia/Lord_Howe", "Africa/Monrovia", "America/St_Johns", "+05:30"]
+)
+@pytest.mark.parametrize("year", [1937, 1972, 2018])
+def test_edges_that_begin_buckets_are_told_as_one_by_one(zone: str, year: int) -> None:
+    """A day of them at once, also where the clocks change in it, by half an hour or by some seconds."""
+    for word in ("15 minutes in Asia/Kolkata", "minutes", "hours", "2 hours in Europe/Amsterdam", "days"):
+        for month in (1, 3, 4, 10):
+            begin = int(datetime(year, month, 1, tzinfo=UTC).timestamp() * 1000)
+            edges = Period.parse(word).edges(begin, begin + 9 * 86_400_000, zone)
+            for level in Duration:
+                one_by_one = all(bucket_start(each, level, zone) == each for each in edges)
+                assert _all_begin(edges, level, zone) == one_by_one, (word, month, level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -322,3 +323,27 @@ def test_options_that_make_no_producer_are_refused_with_the_topic(options: dict[
     with pytest.raises(ConfigError, match=r"^the options of the sink for topic t do not make a producer: ") as refused:
         KafkaSink({"servers": "127.0.0.1:1", "topic": "t", "options": options})
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("folder", ["t", "t ä b"])
+def test_a_merge_does_not_copy_the_rows_of_a_damaged_file_into_a_new_one(tmp_path: Path, folder: str) -> None:
+    def sink() -> DeltaSink:
+        return DeltaSink({"path": str(tmp_path / folder), "name": "T", "key": ("k",)})
+
+    rows = pa.table({"k": [f"key {n}" for n in range(100)], "v": list(range(100))})
+    sink().write(rows, "id", Held(100))
+    [file] = (tmp_path / folder).glob("*.parquet")
+    whole = file.read_bytes()
+    file.write_bytes(whole[:60] + bytes([whole[60] ^ 1]) + whole[61:])
+    more = pa.table({"k": ["key 5"], "v": [500]})
+    for _ in range(2):
+        with pytest.raises(StoreError, match=f"the file {re.escape(str(file))} is damaged") as refused:
+            sink().write(more, "id", Held(101))
+        assert "from a copy" in str(refused.value.hint)
+    file.write_bytes(whole)
+    sink().write(more, "id", Held(101))
+    found = DeltaTable(str(tmp_path / folder)).to_pyarrow_table().to_pylist()
+    assert sorted((row["k"], row["v"]) for row in found) == sorted(
+        (f"key {n}", 500 if n == 5 else n) for n in range(100)
+    )
+    assert not list(sink().damaged())
