@@ -133,9 +133,9 @@ class Subscription:
         self._closed.set()
 
     @property
-    def schema(self) -> pa.Schema:
-        """The columns of `Change.table`, as far as the store is not needed to know them."""
-        return self._nothing.schema
+    def columns(self) -> list[str]:
+        """The columns of `Change.table`."""
+        return [COMMIT, CHANGE, UNTIL, *(item.name for item in self.ask.selection.items or ())]
 
     def step(self) -> Change | None:
         """What has changed since the last call; None while there is no new commit."""

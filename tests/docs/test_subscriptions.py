@@ -37,6 +37,6 @@ def test_the_commands_print_what_the_page_says() -> None:
 
 
 def test_the_python_prints_what_the_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    (code,) = (block.text for block in blocks(PAGE) if block.language == "python")
+    code, _ = (block.text for block in blocks(PAGE) if block.language == "python")
     exec(compile(code, str(PAGE), "exec"), {})
     assert f"It prints `{capsys.readouterr().out.strip()}`." in PAGE.read_text()

@@ -134,6 +134,25 @@ def test_cursors_copies_and_transactions_show_no_other_rows(ann: psycopg.Connect
     assert ann.execute("execute p").fetchone() == (TOTAL, COUNT)
 
 
+def test_a_subscription_shows_no_other_rows(serving: Serving, ann: psycopg.Connection[Any]) -> None:
+    lines = list[bytes]()
+    with (
+        pytest.raises(psycopg.errors.QueryCanceled),
+        ann.cursor().copy(b"COPY (SUBSCRIBE TradeAgg PER 'years') TO STDOUT") as copied,
+    ):
+        for line in copied:
+            lines.append(bytes(line))
+            if lines[-1].split(b"\t")[1] == b"commit":
+                ann.cancel_safe()
+    rows = [line.decode().split("\t") for line in lines if line.split(b"\t")[1] == b"row"]
+    assert {row[4]: (float(row[6]), int(row[7])) for row in rows} == {
+        key: (sum(e[2] for e in OURS if e[0] == key), sum(e[0] == key for e in OURS)) for key in ("A", "B")
+    }
+    with pytest.raises(psycopg.Error, match="is not defined") as refused:
+        ann.execute(b"SUBSCRIBE HiddenAgg PER 'days'")
+    assert "Hidden" not in str(refused.value.diag.message_hint)
+
+
 def test_each_user_sees_the_rows_of_the_own_grant(serving: Serving) -> None:
     with _connected(serving, "eve") as eve:
         assert eve.execute(cast(Query, FORMS["within"])).fetchone() == (sum(e[2] for e in ALL), len(ALL))

@@ -54,6 +54,11 @@ class Activity:
         """Whether the backend owes the client an answer."""
         return self._owed > 0 or self._unsynced
 
+    @property
+    def owed(self) -> int:
+        """The number of times that the backend will still say it is ready."""
+        return self._owed
+
     def sent(self, now: float, kind: bytes) -> None:
         """The client sent a message of this kind."""
         if not self.busy:

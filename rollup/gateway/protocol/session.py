@@ -7,10 +7,10 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rollup.core.errors import RollupError
 from rollup.gateway.protocol import refusal, wire
@@ -48,6 +48,13 @@ _LINGER = 1.0
 _WRONG_PASSWORD = b"28P01"
 _SASL = (10).to_bytes(4, "big")
 _LONGEST_ANSWER_LOOKED_AT = 1 << 20
+_FIRST = asyncio.FIRST_COMPLETED
+_SOON = 0.01
+_SIMPLE = Refusal(
+    "a SUBSCRIBE is answered as a COPY, which has no prepared form",
+    "0A000",
+    hint="send it as a simple query: copy_expert of psycopg2, cursor.copy of psycopg, copy_from_query of asyncpg",
+)
 _TURN = 128
 """Messages of one client after which the others have their turn: a chunk may hold 50,000 of them."""
 
@@ -67,6 +74,19 @@ class Rewriting:
     bind: BindHook | None = None
     notice: NoticeHook | None = None
     missing: Missing | None = None
+    copied: Callable[[str], Copied | None] | None = None
+
+
+class Copied(Protocol):
+    """A COPY to the client that the gateway makes itself, and that does not end by itself."""
+
+    async def begin(self) -> int:
+        """Check what is asked; the number of columns. Raises a RollupError."""
+        ...
+
+    def rows(self) -> AsyncIterator[list[str]]:
+        """Lines of text, some at once; no lines now and then while there is nothing to say. Raises a RollupError."""
+        ...
 
 
 class Session:
@@ -89,6 +109,8 @@ class Session:
         self._farewell: bytes | None = None
         self._ended_by_server = False
         self._leaving = False
+        self._early = b""
+        self._reading: asyncio.Future[bytes] | None = None
         self._errands: set[asyncio.Future[None]] = set()
         self._holds: list[Callable[[], None]] = []
         self._answered: list[Callable[[], None]] = []
@@ -113,7 +135,7 @@ class Session:
             if upstream.done() and not self._ended.done() and upstream.exception() is None:
                 await asyncio.wait({downstream, self._ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (upstream, downstream, *self._errands):
+            for task in (upstream, downstream, *self._errands, *([] if self._reading is None else [self._reading])):
                 task.cancel()
             self._let_go()
             results = await asyncio.gather(upstream, downstream, return_exceptions=True)
@@ -162,7 +184,7 @@ class Session:
     # client to server
 
     async def _upstream(self, rest: bytes) -> None:
-        data = rest or await self._reader.read(CHUNK)
+        data = rest or await self._read()
         while data:
             for index, piece in enumerate(self._from_client.feed(data), start=1):
                 if index % _TURN == 0:
@@ -174,9 +196,18 @@ class Session:
                 else:
                     self._server_writer.write(await self._outgoing(piece))
             await self._server_writer.drain()
-            data = await self._reader.read(CHUNK)
+            data = await self._read()
         self._leaving = True
         self._server_writer.write_eof()
+
+    async def _read(self) -> bytes:
+        """What the client sends next, or has sent during a COPY of ours."""
+        reading, self._reading = self._reading, None
+        early, self._early = self._early, b""
+        if reading is not None and (reading.done() or not early):
+            return early + await reading
+        self._reading = reading
+        return early or await self._reader.read(CHUNK)
 
     async def _outgoing(self, piece: Message) -> bytes:
         """What the server gets for one message of the client."""
@@ -205,6 +236,10 @@ class Session:
 
     async def _query(self, piece: Message) -> bytes:
         text, end = wire.cstring(piece.body)
+        copied = self._copied(text)
+        if copied is not None:
+            refused = copied if isinstance(copied, Refusal) else await self._copy(copied, self._decoded(text))
+            return refused.as_query(self._secret)
         changed = await self._rewritten(text)
         if isinstance(changed, Refusal):
             return changed.as_query(self._secret)
@@ -213,6 +248,8 @@ class Session:
     async def _parse(self, piece: Message) -> bytes:
         name, start = wire.cstring(piece.body)
         text, end = wire.cstring(piece.body, start)
+        if self._copied(text) is not None:
+            return _SIMPLE.as_parse(self._secret, name)
         changed = await self._rewritten(text)
         self._statements.pop(name, None)
         if isinstance(changed, Refusal):
@@ -276,6 +313,58 @@ class Session:
             return Refusal("internal error while the query was rewritten; see the log", refusal.INTERNAL)
         finally:
             self._work = None
+
+    def _copied(self, raw: bytes) -> Copied | Refusal | None:
+        """The COPY of ours that a text asks for, or why it is refused."""
+        if self._rewriting.copied is None:
+            return None
+        sql = self._decoded(raw)
+        try:
+            return self._rewriting.copied(sql)
+        except RollupError as problem:
+            return refusal.refusal(problem, sql)
+
+    async def _copy(self, copied: Copied, sql: str) -> Refusal:
+        """Send rows until the client cancels or goes; the refusal ends the COPY, and the server answers with it."""
+        while self.activity.owed > 1:  # what the client has asked before is answered before
+            await asyncio.sleep(_SOON)
+        if self.activity.status == b"E":
+            return Refusal("current transaction is aborted, commands ignored until end of transaction block", "25P02")
+        sending = asyncio.ensure_future(self._worked(self._sent(copied), sql))
+        try:
+            while not sending.done():
+                await self._listen(sending)
+            return sending.result()
+        finally:
+            sending.cancel()
+
+    async def _listen(self, sending: asyncio.Future[Refusal]) -> None:
+        """Wait for the end of a COPY of ours or for what the client sends; the COPY is canceled where that is good-bye."""
+        if self._reading is None and len(self._early) < CHUNK:
+            self._reading = asyncio.ensure_future(self._reader.read(CHUNK))
+        reading = self._reading
+        await asyncio.wait({sending} if reading is None else {sending, reading}, return_when=_FIRST)
+        if reading is None or not reading.done() or sending.done():
+            return
+        data = b"" if reading.exception() is not None else reading.result()
+        if data and data[:1] != b"X":
+            self._early, self._reading = self._early + data, None
+            return
+        self.cancel_work()
+        await sending
+
+    async def _sent(self, copied: Copied) -> Refusal:
+        head = wire.copy_out(await copied.begin())
+        async for lines in copied.rows():
+            self._writer.write(head)
+            head = b""
+            try:
+                self._writer.write(b"".join(wire.message(b"d", line.encode(self._encoding)) for line in lines))
+            except UnicodeEncodeError as problem:
+                return Refusal(f"a row does not fit the client's encoding: {problem}", "22P05")
+            await self._writer.drain()
+            self.activity.since = time.monotonic()  # a client that reads may go on for ever
+        return Refusal("the subscription has ended", refusal.INTERNAL)
 
     def _decoded(self, raw: bytes) -> str:
         return raw.decode(self._encoding, "surrogateescape")

@@ -178,6 +178,15 @@ def error(severity: str, sqlstate: str, text: bytes, extra: Mapping[str, bytes] 
     return message(b"E", b"".join(key.encode() + value + b"\0" for key, value in parts.items()) + b"\0")
 
 
+def copy_out(columns: int) -> bytes:
+    """A CopyOutResponse of lines of text.
+
+    >>> copy_out(2)
+    b'H\\x00\\x00\\x00\\x0b\\x00\\x00\\x02\\x00\\x00\\x00\\x00'
+    """
+    return message(b"H", struct.pack(f">bh{columns}h", 0, columns, *[0] * columns))
+
+
 def startup_parameters(packet: bytes) -> dict[bytes, bytes]:
     """The parameters of a StartupMessage (whole packet, length and version included).
 

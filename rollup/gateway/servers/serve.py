@@ -11,6 +11,7 @@ import contextlib
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,7 @@ from rollup.gateway.rewriting.loaded import Budget
 from rollup.gateway.rewriting.mentions import Reader
 from rollup.gateway.rewriting.reader_process import Names
 from rollup.gateway.rewriting.readers import Readers
+from rollup.gateway.rewriting.subscribing import Subscriptions
 from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.private import DATABASE, PrivateServer
 from rollup.gateway.servers.row_security import enforce
@@ -130,6 +132,7 @@ class DeltaEndpoint:
             await self._gateway.close()
         await self.readers.close()
         for share in self.all_shares:
+            share.subscriptions.close()
             await asyncio.to_thread(share.loader.close)
         await asyncio.to_thread(self.private.stop)
 
@@ -182,6 +185,9 @@ class PostgresEndpoint:
             _sink_tables(conf, self.program),
         )
         self.grants = self.options.grants(conf, self.program, self.kept.tables)
+        self.subscriptions = {
+            grant: Subscriptions(partial(Asker, conf, self.program, grant)) for grant in set(self.grants.values())
+        }
         self._prepared = WeakKeyDictionary[Session, set[str]]()
         """What the texts that a session has given to PREPARE may read."""
         self.database = store.url.database or ""
@@ -212,6 +218,8 @@ class PostgresEndpoint:
             await self._gateway.close()
         if self.readers is not None:
             await self.readers.close()
+        for each in self.subscriptions.values():
+            each.close()
         await asyncio.to_thread(self.kept.close)
 
     def _prepare(self) -> None:
@@ -235,6 +243,7 @@ class PostgresEndpoint:
             self.readers.forbidden,
             self.bind,
             missing=lambda name: missing(name, known, tables),
+            copied=self.subscriptions[grant].copied,
         )
 
     async def rewrite(self, sql: str, names: Names = None) -> str:

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rollup.ask import Asker
 from rollup.ask_mistakes import without_quotes, without_range
 from rollup.conf import Conf
 from rollup.core.errors import RollupError
@@ -25,6 +26,7 @@ from rollup.gateway.rewriting.loaded import Budget, Moment, Slices, request
 from rollup.gateway.rewriting.loader import Loader, delta_folders
 from rollup.gateway.rewriting.mentions import Reader, Source, Template
 from rollup.gateway.rewriting.readers import Readers
+from rollup.gateway.rewriting.subscribing import Subscriptions
 from rollup.gateway.servers.private import Mail, PrivateServer
 from rollup.grants import Grant
 from rollup.lang.sql.within import mentions
@@ -49,6 +51,7 @@ class Share:
         self.reader = Reader(self.program.aggregations)
         self.loader = Loader(conf, program, self._address, row_limit, grant=grant)
         self._conf = conf
+        self.subscriptions = Subscriptions(lambda: Asker(conf, program, grant))
 
     def connect(self, private: PrivateServer, readers: Readers, budget: Budget) -> None:
         """Say where the database is, and who reads texts."""
@@ -73,6 +76,7 @@ class Share:
             self._readers.forbidden,
             notice=self.notice,
             missing=lambda name: missing(name, self.reader.aggregations, self.tables),
+            copied=self.subscriptions.copied,
         )
 
     async def rewrite(self, sql: str) -> str:
