@@ -21,6 +21,7 @@ from rollup.core.calendar import midnight, normal_zone, to_instant, to_local, zo
 from rollup.core.errors import QueryError
 
 MOST = 1_000_000
+_LONGEST_DAY = 25 * 3_600_000
 _DAY = 86_400_000
 _CLOCK = {"second": 1_000, "minute": 60_000, "hour": 3_600_000}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -143,7 +144,26 @@ class Period:
 
         `zone_name` is the zone of a period that has none of its own. Raises QueryError when there are too many.
         """
+        self.check(start, end, MOST)
         return _edges(self, start, end, self.zone or zone_name)
+
+    def check(self, start: int, end: int, most: int) -> None:
+        """Raises QueryError where there are surely more in a range; nobody has to count them for that.
+
+        >>> Period.parse("minutes").check(0, 600_000, 8)
+        Traceback (most recent call last):
+        ...
+        rollup.core.errors.QueryError: more than 8 of 'minutes' in this range (a shorter range)
+        """
+        longest = _CLOCK.get(self.unit) or _LONGEST_DAY * (
+            31 * _MONTHS.get(self.unit, 0) or (7 if self.unit == "week" else 1)
+        )
+        if (end - start) // (longest * self.count) - 1 > most:
+            raise self.too_many(most)
+
+    def too_many(self, most: int) -> QueryError:
+        """The refusal of a range that has more than so many."""
+        return QueryError(f"more than {most:,} of {self.text!r} in this range", hint="a shorter range")
 
     def _starts(self, start: int, zone_name: str) -> Iterator[int]:
         """The starts of periods, in order, the first of them not after `start`."""
@@ -188,7 +208,7 @@ def _edges(period: Period, start: int, end: int, zone_name: str) -> tuple[int, .
             if at >= end:
                 return tuple(found)
             if len(found) > MOST:
-                raise QueryError(f"more than {MOST:,} of {period.text!r} in this range", hint="a shorter range")
+                raise period.too_many(MOST)
     except (OverflowError, ValueError):
         raise QueryError(f"{period.text!r} needs bounds between the years 2 and 9998") from None
     return tuple(found)

@@ -169,6 +169,8 @@ def test_gaps_are_filled_and_levels_stitched_inside_the_server(login: dict[str, 
         assert rows.fetchone() == (1 * 3 + 2 * 1, 2)
         with pytest.raises(psycopg.errors.DatabaseError, match="FILL needs a constant range"):
             client.execute("SELECT * FROM TradeAgg WITHIN %s PER 'days' FILL (zero)", ("2018-**-** **:**:**",))
+        with pytest.raises(psycopg.errors.DatabaseError, match="more than 100,000 of 'minutes in Asia/Kolkata'"):
+            client.execute("SELECT * FROM TradeAgg WITHIN '2018' PER 'minutes in Asia/Kolkata' t")
         with pytest.raises(psycopg.errors.DatabaseError, match="over more than 100,000 seconds"):
             client.execute(
                 "SELECT * FROM TradeAgg('2018-01-01 00:00:00', '2018-01-03 00:00:00', 'seconds', fill => 'zero')"

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollup
+from rollup.core import periods
 from rollup.core.calendar import Duration, bucket_start
 from rollup.core.errors import QueryError
 from rollup.core.periods import Period
@@ -263,3 +264,13 @@ def test_edges_that_begin_buckets_are_told_as_one_by_one(zone: str, year: int) -
             for level in Duration:
                 one_by_one = all(bucket_start(each, level, zone) == each for each in edges)
                 assert _all_begin(edges, level, zone) == one_by_one, (word, month, level)
+
+
+@pytest.mark.parametrize("word", ["seconds in Asia/Kolkata", "6 minutes", "days in Asia/Kolkata", "weeks", "months"])
+def test_a_range_with_far_too_many_is_refused_before_they_are_made(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("they are made")
+
+    monkeypatch.setattr(periods, "_edges", never)
+    with pytest.raises(QueryError, match=f"more than 1,000,000 of '{word}' in this range"):
+        Period.parse(word).edges(-(2**62), 2**62, "Europe/Berlin")

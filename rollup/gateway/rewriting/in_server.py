@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.core.errors import QueryError, RollupError
+from rollup.core.periods import Period
 from rollup.gateway.rewriting.catalog import name, text
 from rollup.gateway.rewriting.loaded import asked_range
 from rollup.gateway.rewriting.mentions import Source
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import Selection
-from rollup.retrieval.questions import Ask, ask_for
+from rollup.retrieval.questions import AUTO, Ask, ask_for, level_or_period
 from rollup.stores.base import newest_alone
 from rollup.stores.postgres.text import encode
 from rollup.stores.sql.ddl import Tables, answerable, stored_relations
@@ -43,6 +44,8 @@ def inside(aggregation: Aggregation, schema: str, source: Source) -> str:
         start, end, per = asked_range(aggregation, given, source.values)
         if fill is None and per in {level.plural for level in aggregation.levels}:
             return _call(aggregation, schema, f"({start})::bigint", f"({end})::bigint", f"'{per}'")
+        if per != AUTO and isinstance(width := level_or_period(aggregation, per), Period):
+            width.check(start, end, _POINTS)
         shown = replace(aggregation, outputs=answerable(aggregation)[0])
         return _whole(ask_for(shown, start, end, per, Selection(), fill), schema)
     except RollupError as problem:
