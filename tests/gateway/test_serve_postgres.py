@@ -184,3 +184,20 @@ def test_only_named_users_and_the_stores_database(login: dict[str, Any]) -> None
     with psycopg.connect(**login, autocommit=True) as client, pytest.raises(psycopg.errors.InsufficientPrivilege):
         client.execute("set default_transaction_read_only = off")
         client.execute('delete from "TradeAgg_DAYS"')
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_an_error_of_the_server_has_its_place_in_the_text_that_was_sent(login: dict[str, Any], prepared: bool) -> None:
+    one = f"select {{}} from TradeAgg within {JANUARY} per 'days' where {{}} = 1 order by {{}}"
+    rest = (
+        f"a join (select 1 where {{}} = 1) c on true join TradeAgg within {JANUARY} per 'days' b on true where {{}} = 1"
+    )
+    two = f"select {{}} from TradeAgg within {JANUARY} per 'days' {rest}"
+    with psycopg.connect(**login, autocommit=True) as client:
+        for form in (one, two):
+            for wrong in range(3):
+                text = form.format(*("nobody" if place == wrong else str(place + 1) for place in range(3)))
+                with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
+                    client.execute(text.encode(), prepare=prepared)
+                place = None if form is two and wrong == 1 else str(text.index("nobody") + 1)
+                assert caught.value.diag.statement_position == place, text

@@ -80,6 +80,28 @@ def found(error_body: bytes, secret: str) -> Refusal | None:
     return Refusal(**json.loads(bytes.fromhex(hidden[1].decode()))) if hidden else None
 
 
+def place_in(sent: str, changed: str, place: int) -> int | None:
+    """Where in the client's text a character of the rewritten one stands, both from 1; None within what was put in.
+
+    Texts begin and end alike. What lies between the first and the last source of several has no place.
+
+    >>> sent, changed = "select x from A(1) where y", "select x from (select 1) AS A where y"
+    >>> [place_in(sent, changed, 1 + changed.index(word)) for word in ("x", "(sel", "y")]
+    [8, None, 26]
+    """
+    begins = _alike(sent, changed)
+    if place <= begins:
+        return place
+    ends = min(_alike(sent[::-1], changed[::-1]), len(sent) - begins)
+    behind = len(changed) - place
+    return len(sent) - behind if behind < ends else None
+
+
+def _alike(one: str, other: str) -> int:
+    """The length of what two texts have in common from their start on."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
 def explained(fields: dict[str, bytes], missing: Missing, encoding: str) -> dict[str, bytes]:
     """The fields of a server's error; for a relation that does not exist, with what `missing` says of its name.
 

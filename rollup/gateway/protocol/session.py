@@ -105,7 +105,8 @@ class Session:
         self._open = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._work: asyncio.Future[Any] | None = None
-        self._moved = False
+        self._moved = list[tuple[str, str]]()
+        """What the client has sent since the server was last idle, and what the server got instead."""
         self._farewell: bytes | None = None
         self._ended_by_server = False
         self._leaving = False
@@ -290,7 +291,7 @@ class Session:
             return changed
         if changed == sql:
             return raw
-        self._moved = True
+        self._moved.append((sql, changed))
         try:
             return changed.encode(self._encoding, "surrogateescape")
         except UnicodeEncodeError as problem:
@@ -414,7 +415,7 @@ class Session:
         self._open.set()
         if not self.activity.busy:
             self._let_go(status == b"I")
-        self._moved = self._moved and self.activity.busy
+        self._moved = self._moved if self.activity.busy else []
 
     def _status(self, body: bytes) -> None:
         name, start = wire.cstring(body)
@@ -434,8 +435,9 @@ class Session:
         told = dict(fields)
         if self._rewriting.missing is not None:
             told = refusal.explained(told, self._rewriting.missing, self._encoding)
-        if self._moved:
-            told.pop("P", None)  # it counts characters of the rewritten text, which the client has never seen
+        if self._moved and "P" in told:
+            place = refusal.place_in(*self._moved[0], int(told.pop("P"))) if len(self._moved) == 1 else None
+            told |= {} if place is None else {"P": str(place).encode()}
         if told == fields:
             return piece.raw
         return wire.message(b"E", b"".join(k.encode() + v + b"\0" for k, v in told.items()) + b"\0")
