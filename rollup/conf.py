@@ -68,6 +68,7 @@ from rollup.core.options import (
     address,
     any_text,
     beside,
+    delta_place,
     elsewhere,
     flag,
     folder,
@@ -279,6 +280,8 @@ def load(path: Path | str) -> Conf:
         serve=table(f"{path}: [serve]", raw.get("serve", {})),
         questions=raw.get("questions", {}),
     )
+    if (wanted := delta_place(str(conf.tables))) is not None:
+        raise ConfigError(f"{path}: dead letters are a Delta table in {str(conf.tables)!r}", hint=wanted)
     variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
     paths = (each.get("path", "") for each in (conf.store, *conf.sinks.values(), *conf.sources.values()))
     if any(is_object(str(path)) for path in (conf.checkpoint, *paths)):
@@ -313,12 +316,14 @@ def _kind(where: str, base: Path, given: Any, kinds: Mapping[str, Provider]) -> 
     """A table of options whose kind, keys and values are right, with its paths made absolute."""
     kind_of(where, table(where, given), kinds)
     known = kinds[given["kind"]].options
-    return {name: _absolute(value, known.get(name), base) for name, value in given.items()}
+    found = {name: _absolute(value, known.get(name), base) for name, value in given.items()}
+    kind_of(where, found, kinds)  # its paths have the folder of the configuration in them now
+    return found
 
 
 def _absolute(value: Any, kind: Any, base: Path) -> Any:
     """An option with the path in it made absolute."""
-    if kind in (folder, place):
+    if kind in (folder, place, delta_place):
         return str(at(value, base))
     return beside(value, base) if kind is url else value
 

@@ -75,6 +75,22 @@ def place(value: Any) -> str | None:
     return f"the name of a bucket after {scheme}://" if not rest.partition("/")[0] else None
 
 
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[][\\^|\x00-\x1f\x7f]")
+"""What Delta's library takes for another sign, or cannot read, in the place of a table."""
+
+
+def delta_place(value: Any) -> str | None:
+    """A place of Delta tables.
+
+    >>> delta_place("/data/Größen #1"), delta_place("/data/a%20b")
+    (None, "a path without '%20', which Delta's library cannot read there; also not [ ] \\\\ ^ | and control characters")
+    """
+    found = None if place(value) else _MISREAD.search(value)
+    if found is None:
+        return place(value)
+    return f"a path without {found[0]!r}, which Delta's library cannot read there; also not [ ] \\ ^ | and control characters"
+
+
 def address(value: Any) -> str | None:
     """The address of a server that speaks HTTP.
 

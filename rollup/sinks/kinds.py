@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rollup.core.options import Provider, complete, place, provider, settings, text, whole
+from rollup.core.options import Provider, complete, delta_place, place, provider, settings, text, whole
 from rollup.sinks.base import Sink
 
 
@@ -38,7 +38,7 @@ KINDS: dict[str, SinkProvider] = {
     ),
     "delta": SinkProvider(
         "rollup.sinks.delta:DeltaSink",
-        {"path": place},
+        {"path": delta_place},
         ("path",),
         "exactly once, by the transaction of each append",
         "merged: the last row of each key",

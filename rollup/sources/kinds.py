@@ -6,6 +6,7 @@ from rollup.core.options import (
     Known,
     Provider,
     any_text,
+    delta_place,
     elsewhere,
     flag,
     folder,
@@ -40,7 +41,7 @@ KINDS: dict[str, Provider] = {
     "delta": Provider(
         "rollup.sources.delta:Delta",
         {
-            "path": place,
+            "path": delta_place,
             "starting_version": whole(0),
             "columns": texts,
             "optional": names,

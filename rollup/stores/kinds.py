@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from rollup.core.lengths import length
-from rollup.core.options import Provider, place, text, url
+from rollup.core.options import Provider, delta_place, text, url
 
 
 def _schema(value: Any) -> str | None:
@@ -18,7 +18,7 @@ def _schema(value: Any) -> str | None:
 KINDS: dict[str, Provider] = {
     "delta": Provider(
         "rollup.stores.delta.store:delta_store",
-        {"path": place, "keep_files": length, "keep_log": length, "catalog": _schema},
+        {"path": delta_place, "keep_files": length, "keep_log": length, "catalog": _schema},
         ("path",),
     ),
     "sql": Provider(

@@ -70,6 +70,8 @@ BAD: dict[str, str | tuple[str, str]] = {
     "lateness that is no time": ('"incoming"', '"incoming"\nlateness = "some"'),
     "a store of an unknown kind": ('kind = "delta"', 'kind = "mongodb"'),
     "files of a store that are kept for no time": ('path = "tables"', 'path = "tables"\nkeep_files = "soon"'),
+    "a store that Delta would look for elsewhere": ('"tables"', '"a%20b"'),
+    "a sink that Delta cannot read": ("[store]", '[sinks.Trades]\nkind = "delta"\npath = "out[1]"\n[store]'),
     "a store that is a text": ('[store]\nkind = "delta"\npath = "tables"', "[store]\nkind = 5"),
     "a database without scheme": ('kind = "delta"\npath = "tables"', 'kind = "sql"\nurl = "nothing"'),
     "a database of an unknown kind": ('kind = "delta"\npath = "tables"', 'kind = "sql"\nurl = "tea://pot/x"'),
