@@ -59,17 +59,6 @@ def test_a_statement_that_comes_later_finds_the_partitions_of_its_context(
     assert run(deployed([first], least), found, least) == run(deployed([first], None), found, None)
 
 
-@pytest.mark.parametrize("names", [["rows at", "last at", "groups at"], ["removed"]])
-@examples(8)
-@given(found=steps, least=st.sampled_from([1, 1, 4]))
-def test_a_schedule_brings_over_columns_what_it_brings_on_rows(names: list[str], found: Any, least: int) -> None:
-    slower = [
-        (what, stream, [(25 * gap, event) for gap, event in value] if isinstance(value, list) else 25 * (value or 0))
-        for what, stream, value in found
-    ]
-    assert run(deployed(names, least), slower, least) == run(deployed(names, None), slower, None)
-
-
 @pytest.mark.parametrize("to", [25, 35, 100])
 @pytest.mark.parametrize("name", [name for name, text in COVERED.items() if "#time(" in text and "output" in text])
 def test_what_has_left_a_window_that_is_empty_goes_over_to_columns(name: str, to: int) -> None:

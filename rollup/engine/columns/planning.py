@@ -15,9 +15,9 @@ from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
 from rollup.engine.columns.cores.prior_access import prior_access
 from rollup.engine.columns.cores.queued import aggregates
+from rollup.engine.columns.cores.selected import selected
 from rollup.engine.columns.cores.sub_queries import with_sub_queries
 from rollup.engine.columns.finishing import against_finishing, as_read
-from rollup.engine.columns.rates.rating import rated
 from rollup.engine.expressions import Field
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
@@ -54,9 +54,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
         return "order by of aggregates or a window over a pattern" if ordered else of_matches(plan, reads)
     ((_, stream),) = reads.items()
     if plan.lookups:
-        return prior_access(plan, stream, ordered, rated)
+        return prior_access(plan, stream, ordered)
     if plan.rate.limited:
-        return rated(plan, stream, ordered)
+        return selected(plan, stream, ordered)
     if len(plan.levels) > 1:
         return "aggregates with keys of their own"
     return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)

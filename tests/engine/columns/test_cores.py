@@ -80,17 +80,6 @@ def test_a_core_that_is_a_program_delivers_the_same_as_machine_code(
         assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
 
 
-@pytest.mark.parametrize("text", SECTIONS["output at a time of day"])
-@examples(40)
-@given(found=steps, batches=cuts, keep=st.booleans(), rest=gaps)
-def test_outputs_by_a_schedule_show_what_those_of_the_row_executor_show(
-    text: str, found: Any, batches: Any, keep: bool, rest: int
-):
-    events = timed([(25 * gap, row) for gap, row in found])
-    end = (events[-1][0] if events else 0) + 25 * rest
-    assert by_columns(text, events, end, batches, keep) == by_rows(text, events, end)
-
-
 @pytest.mark.parametrize(
     "text",
     [

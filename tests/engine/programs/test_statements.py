@@ -108,8 +108,8 @@ def test_a_program_says_what_rows_say(title: str) -> None:
 
 
 DELETED = (
-    "keepall length(3) firstlength(3) time_accum(20_msec) unique(symbol) sort(3,price) length_batch(3) time(30_msec) "
-    "time_batch(30_msec) groupwin(symbol)#length(2)"
+    "keepall length(3) firstlength(3) time_accum(20_msec) unique(symbol) firstunique(symbol) sort(3,price) length_batch(3) time(30_msec) "
+    "time_batch(30_msec) groupwin(symbol)#length(2) groupwin(symbol)#length_batch(2) groupwin(symbol)#unique(volume)"
 )
 
 
@@ -157,7 +157,7 @@ UNSUPPORTED = {
     "select * from S#time_length_batch(3 sec, 2)": "window",
     "select firstever(symbol || 'a') as x from S": "function",
     "select distinct symbol from S#length(3)": "output",
-    "select price, volume as n from S#unique(price)": "value",
+    "select price, volume as n from S#ext_timed(volume, 3 sec)": "window",
     "create table T(symbol string primary key, n int)": "store",
     "insert into T select symbol, price from S; insert into T select symbol, price + 1 as price from T(price < 9)": "circle",
     "create context C partition by symbol from S; context C select * from S": "context",

@@ -18,12 +18,9 @@ from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, unshown, wide
 from rollup.engine.columns.cores.declared import Held, Lines, uncountable
 from rollup.engine.columns.cores.folding_loop import (
-    BY_COUNT,
-    BY_TIME,
     KEYED,
     LENGTH,
     NEVER,
-    NOT,
     SORTED,
     TIME,
     UNIQUE,
@@ -32,7 +29,7 @@ from rollup.engine.columns.cores.folding_loop import (
 )
 from rollup.engine.columns.cores.keys import KeyCodes, whole
 from rollup.engine.columns.cores.marks import Order
-from rollup.engine.columns.cores.projecting import Made, Pace, Taken
+from rollup.engine.columns.cores.projecting import Made, Taken
 from rollup.engine.columns.cores.queueable import batched, unheld, unlisted
 from rollup.engine.columns.evaluate import Columns, arrow, evaluate, plain
 from rollup.engine.columns.groups import Ints
@@ -54,18 +51,6 @@ GroupedShape = tuple[tuple[Expr, ...], tuple[AggregateCall, ...], bool]
 """Keys, calls, and whether there is a row a group."""
 _EMPTIED = 16_384
 """So many groups that have emptied may stay: to number all keys anew costs more than they do."""
-DIFFERENT = """
-def core(codes, most):
-    seen, found, n = np.zeros(most, np.bool_), np.empty(most, np.int64), 0
-    for code in codes:
-        if not seen[code]:
-            seen[code], found[n] = True, code
-            n += 1
-            if n == most:
-                break
-    return found[:n]
-"""
-"""The different ones of some codes below `most`, by first appearance."""
 
 
 @dataclass(frozen=True)
@@ -97,19 +82,10 @@ class Folded:
         return Order()
 
     @cached_property
-    def _texts(self) -> dict[int, str]:
-        return {}
-
-    def _text(self, paced: int = NOT) -> str:
+    def _text(self) -> str:
         """The text of the loop."""
-        found = self._texts.get(paced)
-        if found is None:
-            found = self._texts[paced] = self._new_text(paced)
-        return found
-
-    def _new_text(self, paced: int) -> str:
         both = self.by_group and self.emitted != "new"  # rows that stand for themselves are there where none leaves
-        return text(self.lines, Shape(self._window[0], self.forgets, self.by_group, both, paced))
+        return text(self.lines, Shape(self._window[0], self.forgets, self.by_group, both))
 
     @property
     def forgets(self) -> bool:
@@ -147,20 +123,14 @@ class Folded:
 
     def finished(self, after: State, made: Made) -> tuple[State, Output]:
         """The state after a step, without what is not needed any more, and the rows."""
-        return self.compacted(after)[0], made.output(self.projection).emitted(self.emitted)
+        return self.compacted(after), made.output(self.projection).emitted(self.emitted)
 
     def taken(self, state: State, batch: Batch) -> Taken:
         """The events that pass."""
         return Taken.of(batch, state.scalars["now"], self.filter, self.where)
 
-    def paced(self, pace: Pace | None) -> int:
-        """How the loop tells intervals apart, of which it leaves only the latest row of each group, or NOT."""
-        if pace is None or not self.by_group or self.emitted != "new":
-            return NOT
-        return BY_TIME if not pace.limit else BY_COUNT if self._window[0] != TIME else NOT
-
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
-        """The rows before they are projected; where outputs show the latest of their interval alone, by their `pace`."""
+    def made(self, state: State, taken: Taken) -> tuple[State, Made]:
+        """The rows before they are projected."""
         now = taken.now
         content, groups = state.tables["content"], state.tables["groups"]
         codes, keys = self.numbered(whole(groups.column("key")), taken.columns, len(taken.times))
@@ -173,19 +143,15 @@ class Folded:
         rows = np.zeros(len(keys), np.int64)
         rows[: groups.num_rows] = groups.column("rows").to_numpy()
         slots = self.lines.grown(groups.columns[2:], len(keys))
-        paced = self.paced(pace)
-        pace = pace if paced else None
-        room = self._room(times, len(held[0]), now) + (0 if pace is None else len(pace.units))
+        room = self._room(times, len(held[0]), now)
         at, event, group = (np.empty(room, np.int64) for _ in range(3))
         sign = np.ones(room if self.emitted != "new" else 0, np.int8)
         results = self.lines.room(room)
         kind, size, span, late = self._window
         order = self._order.of(content, marks, late) if kind == SORTED else ()
-        interval = np.empty(room if paced else 0, np.int64)
-        by = () if pace is None else (pace.ticks, pace.limit, pace.come, pace.units, interval)
-        n, head = loop(self._text(paced))(
+        n, head = loop(self._text)(
             len(held[0]), now, size, span, late, times, codes, marks, alive, *order, *self.lines.arranged(given, codes), rows, *slots,
-            at, event, group, sign, *by, *results,
+            at, event, group, sign, *results,
         )  # fmt: skip
         stays = slice(len(times) if kind == NEVER else head, None) if kind <= TIME else np.flatnonzero(alive)
         left = [each[stays] for each in (times, codes, *given)]
@@ -195,11 +161,7 @@ class Folded:
             self._order.keep(after.tables["content"], order[0], stays)
         made = self.lines.results(results, n)
         columns = [*self._named(keys, group[:n]), *made] if self.by_group else [*taken.columns, *made]
-        signs, gone = sign[:n] if self.emitted != "new" else None, times[: head if kind == TIME else 0] + span
-        own = codes[len(held[0]) :]
-        return after, Made(
-            taken, at[:n], event[:n], columns, signs, group[:n], gone, own, interval[:n] if paced else None
-        )
+        return after, Made(taken, at[:n], event[:n], columns, sign[:n] if self.emitted != "new" else None)
 
     def _named(self, keys: pa.Array, group: Ints) -> list[pa.Array]:
         """The keys of some groups, as columns that are looked up only for the rows that are shown."""
@@ -281,52 +243,26 @@ class Folded:
             {"now": now},
         )
 
-    @property
-    def oldest_first(self) -> bool:
-        """Whether rows leave in the order in which they came."""
-        return self._window[0] <= TIME
-
     def nothing(self) -> list[pa.Array]:
         """What the projection sees of a total of no rows."""
         return self.lines.of_slots(self.lines.fold.start())
 
-    def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
-        """The groups that have rows at some instants of a step, by first appearance in the window; `event`: behind that event of
-        the batch, or before those of the instant (TIMER). None: all that there ever were.
-        """
-        kind, size, span, _ = self._window
-        if kind == NEVER:
-            return None
-        content, taken = before.tables["content"], made.taken
-        assert made.codes is not None
-        times = np.concatenate([content.column("time").to_numpy(), taken.times])
-        codes = np.concatenate([content.column("group").to_numpy(), made.codes])
-        come = np.where(event >= 0, np.searchsorted(taken.places, event, "right"), np.searchsorted(taken.times, at))
-        ends = come + content.num_rows
-        begins = np.maximum(ends - size, 0) if kind == LENGTH else np.searchsorted(times, at - span, "right")
-        find, most = loop(DIFFERENT), int(codes.max(initial=-1)) + 1
-        return [find(codes[begin:end], most) for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-
-    def compacted(self, state: State, used: Ints | None = None) -> tuple[State, Ints | None]:
-        """The state without the groups that have emptied, once they are many and the greater part; and, if it is another
-        one, the new number of each group. Those that are `used` stay.
-        """
+    def compacted(self, state: State) -> State:
+        """The state without the groups that have emptied, once they are many and the greater part."""
         groups = state.tables["groups"]
         if not self.forgets or groups.num_rows <= _EMPTIED:
-            return state, None
+            return state
         live = groups.column("rows").to_numpy() > 0
         live[state.tables["content"].column("group").to_numpy()] = True  # also of rows that wait for their batch
-        if used is not None:
-            live[used] = True
         if len(live) - (there := int(live.sum())) <= max(there, _EMPTIED):
-            return state, None
+            return state
         numbers, content = np.cumsum(live) - 1, state.tables["content"]
         place = content.schema.get_field_index("group")
         content = content.set_column(
             place, content.schema.field(place), pa.array(numbers[content.column(place).to_numpy()])
         )
         tables = {**state.tables, "content": content, "groups": groups.filter(pa.array(live))}
-        return State(tables, state.scalars), numbers
+        return State(tables, state.scalars)
 
 
 def folded(plan: Select, width: int) -> Folded | str:

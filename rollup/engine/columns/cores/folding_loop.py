@@ -20,26 +20,17 @@ from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.loops import block
 
 NEVER, LENGTH, TIME, UNIQUE, KEYED, SORTED = range(6)
-NOT, BY_TIME, BY_COUNT = range(3)
-"""By what outputs divide the rows into intervals, of which only the latest row of each group is wanted; or every row is."""
 _LETS_OUT = (LENGTH, UNIQUE, KEYED, SORTED)
 """The windows that let a row out by an arrival."""
 _TEMPLATE = """
 {functions}def core(
-    old, now, size, span, late, times, codes, marks, alive, {order}{given}rows, {slots}at, event, group, sign, {pace}{results}
+    old, now, size, span, late, times, codes, marks, alive, {order}{given}rows, {slots}at, event, group, sign, {results}
 ):
     n, head, total = 0, 0, len(codes)
 {begin}
 {prologue}
 {loop}
-{rest}
     return n, head
-"""
-_PACED = """
-tick, begun, shown = 0, 0, np.full(len(rows), -1, np.int64)
-for k in units:
-    shown[k], group[n], interval[n] = 0, k, 0
-    n += 1
 """
 _BEGIN = {
     TIME: "stamp, seen = 0, np.zeros(len(rows), np.int64)",
@@ -115,15 +106,12 @@ class Shape:
     * `keyed`: there are groups, which are removed when they are empty.
     * `by_group`: each touched group is a row.
     * `both`: its value before is a remove row.
-    * `paced`: between two outputs only the latest row of a group is needed. The first interval begins with rows of the
-      groups `units`.
     """
 
     window: int
     keyed: bool
     by_group: bool
     both: bool = False
-    paced: int = NOT
 
     @property
     def lets_others_out(self) -> bool:
@@ -135,12 +123,10 @@ def text(lines: Lines, shape: Shape) -> str:
     """The text of the loop of some calls."""
     body = [*_expired(lines, shape), *_plain(_OUT.get(shape.window, "")), *_event(lines, shape)]
     return _TEMPLATE.format(
-        begin=block([*_plain(_BEGIN.get(shape.window, "")), *(_plain(_PACED) if shape.paced else ())], 1),
+        begin=block(_plain(_BEGIN.get(shape.window, "")), 1),
         order="place, held, " if shape.window == SORTED else "",
-        pace="ticks, limit, counted, units, interval, " if shape.paced else "",
         prologue=block(lines.prologue(), 1),
         loop=block([_LOOP[shape.window], *_in(body)], 1),
-        rest=block(_shown(lines) if shape.paced else [], 1),
         functions=lines.functions,
         **lines.names,
     )
@@ -161,25 +147,9 @@ def _row(lines: Lines, row: str, at: str, event: str, sign: int | None = None) -
     return [f"at[{row}], event[{row}], group[{row}] = {at}, {event}, k", *signed, *lines.value(row)]
 
 
-def _made(lines: Lines, shape: Shape, at: str, event: str) -> list[str]:
-    """The values of group `k` as the next row; or, once in an interval, a row for them that gets them at its end."""
-    if not shape.paced:
-        return [*_row(lines, "n", at, event), "n += 1"]
-    return ["if shown[k] != tick:", *_in(["shown[k], group[n], interval[n] = tick, k, tick", "n += 1"])]
-
-
-def _shown(lines: Lines) -> list[str]:
-    """At the end of an interval the values of its groups."""
-    return ["for r in range(begun, n):", *_in(["k = group[r]", *lines.value("r")]), "begun = n"]
-
-
-def _ticked(lines: Lines, shape: Shape, arrival: bool) -> list[str]:
-    """The interval in which an arrival is, or what time lets out; at one instant an output stands between them."""
-    if shape.paced == BY_COUNT:
-        ends = ["if counted == limit:", *_in([*_shown(lines), "tick, counted = tick + 1, 0"]), "counted += 1"]
-        return ends if arrival else []
-    due = "ticks[tick] <= t" if arrival else "ticks[tick] < instant + span"
-    return [f"while tick < len(ticks) and {due}:", *_in([*_shown(lines), "tick += 1"])] if shape.paced else []
+def _made(lines: Lines, at: str, event: str) -> list[str]:
+    """The values of group `k` as the next row."""
+    return [*_row(lines, "n", at, event), "n += 1"]
 
 
 def _expired(lines: Lines, shape: Shape) -> list[str]:
@@ -192,11 +162,10 @@ def _expired(lines: Lines, shape: Shape) -> list[str]:
         *_touched([*_row(lines, "p", "instant + span", "-1", -1), "p += 1"]),
     ]
     leave = ["for j in range(head, last):", *_in(["k = codes[j]", "rows[k] -= 1", *lines.change("leave", "j")])]
-    after = [*_touched(_made(lines, shape, "instant + span", "-1"))]
+    after = [*_touched(_made(lines, "instant + span", "-1"))]
     forget = ["for j in range(head, last):", "    k = codes[j]", "    if rows[k] == 0:", *_in(_in(lines.forget()))]
     step = [
         *begin,
-        *_ticked(lines, shape, False),
         *(before if shape.both else ()),
         *leave,
         *(after if shape.by_group else ()),
@@ -221,16 +190,16 @@ def _touched(lines: Sequence[str]) -> list[str]:
 def _event(lines: Lines, shape: Shape) -> list[str]:
     """The arrival `i` enters, `out` leaves, and what they touch is a row each."""
     leaves = shape.window in _LETS_OUT
-    made = ["t = times[i]", *_ticked(lines, shape, True), "k = codes[i]"]
+    made = ["t = times[i]", "k = codes[i]"]
     made += ["gone = codes[out] if out >= 0 else k"] if leaves else []
     made += _before(lines, shape) if shape.both else []
     made += ["rows[k] += 1", *lines.change("enter", "i")]
     if leaves:
         left = ["alive[out] = False", "k = gone", "rows[k] -= 1", *lines.change("leave", "out"), "k = codes[i]"]
         made += ["if out >= 0:", *_in(left)]
-    made += _made(lines, shape, "t", "i - old")
+    made += _made(lines, "t", "i - old")
     if shape.lets_others_out:
-        made += ["if gone != k:", *_in(["k = gone", *_made(lines, shape, "t", "i - old")])]
+        made += ["if gone != k:", *_in(["k = gone", *_made(lines, "t", "i - old")])]
     made += ["n = p"] if shape.both else []
     if leaves and shape.keyed and lines.forget():
         made += ["if out >= 0 and rows[gone] == 0:", *_in(["k = gone", *lines.forget()])]

@@ -12,7 +12,7 @@ from typing import Self
 import pyarrow as pa
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.projecting import FilterProject, Made, Pace, Taken, filter_project
+from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, filter_project
 from rollup.engine.columns.evaluate import carried, plain
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.state import State
@@ -71,9 +71,9 @@ class KeepingEach(_Staying, FilterProject):
         """No rows."""
         return self._begun(super().start(now))
 
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+    def made(self, state: State, taken: Taken) -> tuple[State, Made]:
         """The rows before they are projected."""
-        after, made = super().made(state, taken, pace)
+        after, made = super().made(state, taken)
         return self._come(state, after, taken), made
 
 
@@ -91,9 +91,9 @@ class KeepingFolded(_Staying, Folded):
         """No rows."""
         return self._begun(super().start(now))
 
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+    def made(self, state: State, taken: Taken) -> tuple[State, Made]:
         """The rows before they are projected."""
-        after, made = super().made(state, taken, pace)
+        after, made = super().made(state, taken)
         return self._come(state, after, taken), made
 
 

@@ -71,7 +71,7 @@ class Leveled:
         return list(state.held().values())
 
     def _finished(self, found: Sequence[tuple[State, Made]]) -> tuple[State, Output]:
-        states = [level.compacted(after)[0] for level, (after, _) in zip(self.levels, found, strict=True)]
+        states = [level.compacted(after) for level, (after, _) in zip(self.levels, found, strict=True)]
         made = self._together([each for _, each in found])
         return self.holding(states), made.output(self.projection).emitted(self.emitted)
 

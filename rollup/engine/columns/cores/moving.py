@@ -110,17 +110,13 @@ class Moving(Queued):
         """The calls."""
         return Lines(self.calls, _in_order(self.window, self.parts, self.keys))
 
-    def _new_text(self, paced: int) -> str:
+    @cached_property
+    def _text(self) -> str:
         return self.text_of(True)
 
     @cached_property
     def _moving(self) -> str:
         return self.parts.text()
-
-    @property
-    def oldest_first(self) -> bool:
-        """Rows leave in any order."""
-        return False
 
     @property
     def batches(self) -> bool:

@@ -76,7 +76,7 @@ class Partitioned:
         taken, wider, places, known = self._divided(state, batch)
         after, made = self._made(state.held()["core"], wider)
         if isinstance(self.inner, Folded):
-            after = self.inner.compacted(after)[0]
+            after = self.inner.compacted(after)
         event = made.places if places is None else _among(places, made.places)
         output = _in_turn(self._output(made, event if taken.everything else _among(taken.places, event), known))
         return self.state(after, known), replace(output, begins=self._begins(state, taken, wider, known))
@@ -86,7 +86,7 @@ class Partitioned:
         assert isinstance(self.inner, Queued)
         before, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
         after, made = self.inner.released(before, self.inner.taken(before, wider))
-        return self.state(self.inner.compacted(after)[0], known), self._output(made, made.places, known)
+        return self.state(self.inner.compacted(after), known), self._output(made, made.places, known)
 
     def _divided(self, state: State, batch: Batch) -> tuple[Taken, Batch, Ints | None, pa.Array]:
         """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has

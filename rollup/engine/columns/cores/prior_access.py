@@ -8,7 +8,7 @@ rows of the window (arrival, fields, earlier values), where only such look-ups a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,6 +26,7 @@ from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.rewriting import rewritten
+from rollup.engine.columns.cores.selected import selected
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
@@ -36,8 +37,6 @@ from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
 from rollup.engine.types import RowType
-
-Making = Callable[[Select, RowType, bool], Core | str]
 
 
 @dataclass(frozen=True)
@@ -225,11 +224,9 @@ def _reached(stream: RowType, recalled: Sequence[PriorValue]) -> RowType:
     return RowType(stream.name, {**stream.fields, **further})
 
 
-def prior_access(
-    plan: Select, stream: RowType, ordered: bool = False, rated: Making | None = None, by: int | None = None
-) -> PriorAccess | str:
-    """The core of a statement with look-ups of earlier events, or the first reason against it. `rated` makes that of one with an
-    output rate, if it may have one, whose rows may be `ordered`; `by`: as in `PriorAccess`.
+def prior_access(plan: Select, stream: RowType, ordered: bool = False, by: int | None = None) -> PriorAccess | str:
+    """The core of a statement with look-ups of earlier events, or the first reason against it. `ordered`: the rows of an output
+    are put in order; `by`: as in `PriorAccess`.
     """
     input = plan.inputs[0]
     if not isinstance(input, StreamInput) or input.unnest:
@@ -260,7 +257,7 @@ def prior_access(
     without = tuple(each for place, each in enumerate(read.projection.columns) if place not in dict(lists))
     shown = replace(read.projection, columns=without)
     wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
-    main = rated(wider, type, ordered) if rated is not None and plan.rate.limited else _main(wider, type)
+    main = selected(wider, type, ordered) if plan.rate.limited else _main(wider, type)
     if isinstance(main, str):
         return main
     return PriorAccess(main, read, input.filter, tuple(recalled), window, stream, lists, by)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import against, filtered, first, wide
 from rollup.engine.columns.cores.keys import bits_of
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.evaluate import carried, evaluate, plain
-from rollup.engine.expressions import All, Call, Expr, Field, Slot, inputs_read, inside, walk
+from rollup.engine.expressions import All, Call, Expr, Field, Now, Slot, inputs_read, inside, walk
 from rollup.engine.operators import EQUAL, IS_NULL
 from rollup.engine.programs.lowering.components import Program
 from rollup.engine.programs.runtime.running import Running
 from rollup.engine.rows.plans import Filter, StreamInput
+from rollup.engine.rows.windows.base import timeless
 from rollup.engine.state import Live, State
 from rollup.engine.timers import Phase
 from rollup.engine.types import BOOL, DOUBLE, LONG, DataType, Kind, RowType
@@ -38,6 +42,8 @@ class Column:
     of: Expr | Filter
     key: bool = False
     filled: bool = False
+    needed: Filter | None = None
+    """The filter of the events that must have a value."""
 
     @property
     def type(self) -> DataType:
@@ -52,6 +58,10 @@ class Column:
             mask = accepted(self.of, None, batch.columns, batch.rows)
             return pa.repeat(True, batch.rows) if mask is None else mask
         found = plain(evaluate(self.of, batch.columns, batch.rows))
+        if self.needed is not None and found.null_count:
+            passes = Column(self.needed).values(batch)
+            if pc.any(pc.and_(passes, found.is_null())).as_py():
+                raise timeless()
         if self.filled:
             found = found.fill_null(_FILLS.get(self.of.type.kind, 0))
         if self.key and pa.types.is_floating(found.type):
@@ -77,13 +87,21 @@ class Columns:
 
     def input(self, source: StreamInput, number: int) -> StreamInput:
         """An input over the columns."""
-        window = source.window
+        passes = self.of(Column(source.filter), number, 0)
+        return StreamInput(Filter(source.filter.stream, (), passes), self._window(source.window, source.filter, number))
+
+    def _window(self, window: Any, filter: Filter, number: int) -> Any:
+        """A window over the columns."""
         for name in ("key", "by"):
             if found := getattr(window, name, ()):
                 own = tuple(self.of(Column(of_one_event(each)), number, 0) for each in found)
-                window = replace(window, **{name: own})  # type: ignore[type-var]
-        passes = self.of(Column(source.filter), number, 0)
-        return StreamInput(Filter(source.filter.stream, (), passes), window)
+                window = replace(window, **{name: own})
+        if (inner := getattr(window, "inner", None)) is not None:
+            window = replace(window, inner=self._window(inner, filter, number))
+        time = getattr(window, "time", None)
+        if time is None or isinstance(time, Now):
+            return window
+        return replace(window, time=self.of(Column(of_one_event(time), needed=filter), number, 0))
 
     def equal(self, pair: Sequence[Expr], nulls: bool = False) -> Expr:
         """That expressions of both inputs are equal, which a hash tells; `nulls`: also where both are null."""
@@ -127,11 +145,18 @@ class Columns:
 
 
 def fed(
-    program: Program, given: Given, state: State, batch: Batch, late: Phase | None = None
+    program: Program,
+    given: Given,
+    state: State,
+    batch: Batch,
+    late: Phase | None = None,
+    values: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[State, list[Sequence[pa.Array]]]:
     """The state after a batch, and what the program makes: instants, events, signs and values, then the outputs of the clock.
-    `late`: what is due of a phase comes all at once, at the end of the batch."""
+    `late`: what is due of a phase comes all at once, at the end of the batch; `values`: those of fields from now on."""
     running, now = at_work(program, state), max(state.scalars["now"], batch.now)
+    for field, value in values.items():
+        running.set(field, value)
     for stream, columns in given:
         if stream == batch.stream and batch.rows:
             running, times = running.fit(batch.rows), pa.array(np.maximum(batch.times, state.scalars["now"]))

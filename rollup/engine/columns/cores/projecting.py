@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,8 +43,8 @@ class FilterProject:
         """The events that pass."""
         return Taken.of(batch, state.scalars["now"], self.filter, self.where)
 
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
-        """The rows before they are projected; there are as many whatever their pace."""
+    def made(self, state: State, taken: Taken) -> tuple[State, Made]:
+        """The rows before they are projected."""
         return State(scalars={"now": taken.now}), Made(taken, taken.times, None, taken.columns)
 
 
@@ -103,43 +103,11 @@ class Taken:
 
 
 @dataclass(frozen=True)
-class Pace:
-    """Where outputs divide time, or (`limit` above 0) the events taken, of which some have `come` since the last output;
-    and the groups that have rows since then.
-    """
-
-    ticks: Ints
-    limit: int
-    come: int
-    units: Ints
-
-
-@dataclass(frozen=True)
-class Moves:
-    """The changes of an input that made some rows, in order.
-
-    Each has its instant, the place of its event among those taken, or TIMER, and how many rows come with it and leave.
-    `of_rows` is the change that made each row.
-    """
-
-    at: Ints
-    event: Ints
-    come: Ints
-    left: Ints
-    of_rows: Ints
-
-
-@dataclass(frozen=True)
 class Made:
     """Rows of a step that are not projected yet.
 
     * `at`, `event`: their instants, and the place of their event among those taken, or TIMER. None: each event has one row.
     * `sign`: as in `Output`.
-    * `group`: the number of a row's group.
-    * `gone`: the instants at which the clock removed rows from the window, in order.
-    * `codes`: the groups of the events taken, behind those of the rows held where there are `moves`.
-    * `interval`: after how many outputs each row comes, where an output has only the latest row of a group. Such a row has
-      no instant and no event.
     """
 
     taken: Taken
@@ -147,12 +115,6 @@ class Made:
     event: Ints | None
     columns: Sequence[pa.Array]
     sign: np.ndarray | None = None
-    group: Ints | None = None
-    gone: Ints = field(default_factory=lambda: np.empty(0, np.int64))
-    codes: Ints | None = None
-    interval: Ints | None = None
-    moves: Moves | None = None
-    """The changes, where they are neither events nor what the clock let out."""
 
     @property
     def places(self) -> Ints:
@@ -160,15 +122,11 @@ class Made:
         return self.taken.places if self.event is None else self.taken.placed(self.event)
 
     def at_places(self, places: Ints) -> Made:
-        """The rows at some places; of what the clock let out nothing is known any more."""
+        """The rows at some places."""
         event = places if self.event is None else self.event[places]
         columns = [column.take(pa.array(places)) for column in self.columns]
         sign = None if self.sign is None else self.sign[places]
         return Made(self.taken, self.at[places], event, columns, sign)
-
-    def passes(self, having: Expr | None) -> np.ndarray:
-        """Which rows meet a condition."""
-        return flags(passing(having, self.columns, len(self.at)), len(self.at))
 
     def output(self, projection: Projection) -> Output:
         """The projected rows, of those that fulfil `having`."""

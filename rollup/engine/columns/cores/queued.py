@@ -26,9 +26,9 @@ from rollup.engine.columns.cores.changes import (
 )
 from rollup.engine.columns.cores.conditions import Condition, condition_of
 from rollup.engine.columns.cores.declared import Lines
-from rollup.engine.columns.cores.folded import DIFFERENT, Folded, shape_of, shifted, unfolded
+from rollup.engine.columns.cores.folded import Folded, shape_of, shifted, unfolded
 from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.projecting import Made, Moves, Pace, Taken
+from rollup.engine.columns.cores.projecting import Made, Taken
 from rollup.engine.columns.cores.queueable import unheld
 from rollup.engine.columns.evaluate import Columns, carried, flags, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -74,7 +74,8 @@ class Queued(Folded):
 
     type: RowType
 
-    def _new_text(self, paced: int) -> str:
+    @cached_property
+    def _text(self) -> str:
         return self.text_of(False)
 
     def text_of(self, listed: bool) -> str:
@@ -97,11 +98,6 @@ class Queued(Folded):
         fields = [pa.field(f"field{i}", carried(kind)) for i, kind in enumerate(self.type.fields.values())]
         content = pa.schema([pa.field("time", pa.int64()), pa.field("group", pa.int64()), *fields])
         return content, super()._schemas[1]
-
-    @property
-    def oldest_first(self) -> bool:
-        """Rows leave in the order in which they came, those of a batch together."""
-        return not self.batches
 
     @property
     def batches(self) -> bool:
@@ -154,7 +150,7 @@ class Queued(Folded):
         taken = Taken.of(batch, state.scalars["now"], self.filter, None if self.behind else self.where)
         return admitted(self.window, taken, state.tables["content"].num_rows)
 
-    def made(self, state: State, taken: Taken, pace: Pace | None = None) -> tuple[State, Made]:
+    def made(self, state: State, taken: Taken) -> tuple[State, Made]:
         """The rows before they are projected."""
         return self.stepped(state, taken)
 
@@ -193,11 +189,9 @@ class Queued(Folded):
         change, group, source, sign, made = self._looped(step.old, changes, counted, step.fields, rows, slots)
         columns = self._named(keys, group) if self.by_group else [each.take(pa.array(source)) for each in step.fields]
         signs = sign if self.emitted != "new" else None
-        counts = changes.counts(step.old, passes)
-        moves = Moves(changes.at, changes.event, *counts, change)
         at, event = changes.at[change], changes.event[change]
         seen = [*columns, *made]
-        found = Made(step.taken, at, event, seen, signs, group, codes=counted, moves=moves)
+        found = Made(step.taken, at, event, seen, signs)
         stays, inside = moved.changes.stays(step.old)
         left, schemas = [pa.array(step.times[stays]), pa.array(codes[stays])], self._schemas
         left += [each[stays] if isinstance(stays, slice) else each.take(pa.array(stays)) for each in step.fields]
@@ -209,21 +203,6 @@ class Queued(Folded):
         scalars = {**state.scalars, **moved.notes, "now": now, "come": inside}
         return State({**state.tables, **moved.tables, **tables}, scalars), found
 
-    def there(self, before: State, made: Made, at: Ints, event: Ints) -> list[Ints] | None:
-        """As with other windows, by the changes until then."""
-        moves, codes = made.moves, made.codes
-        assert moves is not None and codes is not None
-        arrived = np.flatnonzero(moves.event >= 0)
-        places = made.taken.placed(moves.event[arrived])
-        last = np.concatenate([[0], arrived + 1])[np.searchsorted(places, event, "right")]
-        clock = np.searchsorted(2 * moves.at + (moves.event >= 0), 2 * at + 1)
-        until = np.where(event >= 0, last, clock)
-        counts = (np.concatenate([[0], np.cumsum(each)])[until] for each in (moves.left, moves.come))
-        begins, ends = (each.tolist() for each in counts)
-        find, most = loop(DIFFERENT), int(codes.max(initial=-1)) + 1
-        come = before.scalars["come"]
-        return [find(codes[begin : come + end], most) for begin, end in zip(begins, ends, strict=True)]
-
     def _looped(
         self, old: int, changes: Changes, codes: Ints, fields: Columns, rows: Ints, slots: list[np.ndarray]
     ) -> tuple[Ints, Ints, Ints, np.ndarray, list[pa.Array]]:
@@ -233,7 +212,7 @@ class Queued(Folded):
         change, group, source = (np.empty(room, np.int64) for _ in range(3))
         sign, made = np.ones(room, np.int8), self.lines.room(room)
         given = self.lines.arranged(self.lines.given(fields, len(codes)), codes)
-        n = loop(self._text())(
+        n = loop(self._text)(
             old, len(rows) - 1, changes.come, changes.gone, *changes.listed, codes, *given, rows, *slots,
             change, group, source, sign, *made,
         )  # fmt: skip

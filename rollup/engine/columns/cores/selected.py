@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import unkeyed
@@ -21,10 +22,11 @@ from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.columns.cores.rewriting import of_one_event, rewritten
 from rollup.engine.columns.evaluate import evaluate, passing
 from rollup.engine.conjunctions import conjunction, conjuncts
-from rollup.engine.expressions import Expr, Field, Slot, inside, walk
+from rollup.engine.expressions import Const, Expr, Field, Slot, Variable, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import EQUAL, SAME
 from rollup.engine.programs.lowering.components import Program, lowered_select
+from rollup.engine.programs.lowering.rates import MANY
 from rollup.engine.programs.lowering.unsupported import Unsupported
 from rollup.engine.programs.runtime.running import Running
 from rollup.engine.rows.plans import Emitted, Select, StreamInput
@@ -39,7 +41,7 @@ class Selected:
     """What a program makes of a statement, with values of these `kinds`; of it the rows that fulfil `chosen`, each with its `columns`.
 
     `given`: what the program gets of the streams. `timed`: the clock brings rows; `clocked`: it brings outputs; `joins`: of
-    several streams.
+    several streams. `time`: what the window needs of each event; `many`: how many of them bring an output, where a variable says so.
     """
 
     program: Program
@@ -51,6 +53,8 @@ class Selected:
     timed: bool
     clocked: bool
     joins: bool
+    time: Expr | None
+    many: Expr | None
 
     def start(self, now: int) -> State:
         """Nothing has come."""
@@ -69,12 +73,19 @@ class Selected:
         return self._step(state, nothing, phase)
 
     def _step(self, state: State, batch: Batch, late: Phase | None) -> tuple[State, Output]:
-        after, (made, *ticks) = fed(self.program, self.given, state, batch, late)
+        after, (made, *ticks) = fed(self.program, self.given, state, batch, late, self._values)
         output = self._shown(made)
         if self.clocked:
             at, event = (each.to_numpy() for each in ticks[0])
             output = replace(output, ticks=(at, event))
         return after, output.emitted(self.emitted) if self.emitted != "new" else replace(output, sign=None)
+
+    @property
+    def _values(self) -> Mapping[str, int]:
+        """By its field, how many events bring an output: a variable that is null says nothing, and none less than one."""
+        if not isinstance(self.many, Const) or self.many.value is None:
+            return {}
+        return {each: max(self.many.value, 1) for each in self.program.constants if each.endswith(MANY)}
 
     def _shown(self, made: Sequence[pa.Array]) -> Output:
         """The rows of what the program makes, in each change those that leave last."""
@@ -175,9 +186,12 @@ def of_program(
     begins = plan.rate.mode == "first"
     clocked = plan.rate.span is not None and not begins
     stirs = plan.tells_what_leaves or (plan.rate.limited and not begins) or plan.total or plan.grouping or plan.grouped
-    timed = clocked or (bool(stirs) and any(hasattr(each.window, "span") for each in inputs))
+    time = time_in(inputs[0].window)
+    by_clock = any(hasattr(each.window, "span") and not hasattr(each.window, "time") for each in inputs)
+    timed, joins = clocked or (bool(stirs) and by_clock), plan.join is not None
+    many = plan.rate.events if isinstance(plan.rate.events, Variable) else None
     return Selected(
-        program, columns.found, tuple(kinds), choice, shown, plan.emitted, timed, clocked, plan.join is not None
+        program, columns.found, tuple(kinds), choice, shown, plan.emitted, timed, clocked, joins, time, many
     )
 
 

@@ -6,7 +6,6 @@ A jump lets everything out at once and late, at the instant the clock has now, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.selected import Selected
-from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
@@ -34,11 +32,7 @@ def phase(core: Core) -> Phase:
         return phase(core.main)
     if isinstance(core, LifecycleStatement):
         return Phase.CONTEXT
-    ticks = (
-        isinstance(core, PartitionTotals)
-        or (isinstance(core, Rated) and core.pacing.clock.runs)
-        or (isinstance(core, Selected) and core.clocked)
-    )
+    ticks = isinstance(core, PartitionTotals) or (isinstance(core, Selected) and core.clocked)
     return Phase.OUTPUT if ticks else Phase.WINDOW
 
 
@@ -49,20 +43,8 @@ def dues(core: Core, state: State) -> dict[Phase, int | None]:
             return dues(core.main, state.held()["main"])
         case Selected():
             return core.dues(state)
-        case Rated():
-            return {Phase.WINDOW: _due(core.core, inner_of(core, state)), Phase.OUTPUT: state.scalars["due"]}
         case _:
             return {phase(core): _due(core, state)}
-
-
-def inner_of(core: Core, state: State) -> State:
-    """The state of what makes the rows: that of the core, or of the one whose rows wait for an output."""
-    return state.held()["core"] if isinstance(core, Rated) else state
-
-
-def around(core: Core, state: State, inner: State) -> State:
-    """The state of a core with another one of what makes the rows."""
-    return state.instead({"core": inner}) if inner_of(core, state) is not state else inner
 
 
 def _due(core: Core, state: State) -> int | None:
@@ -101,12 +83,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
-        case Rated() if phase is Phase.OUTPUT:
-            return core.shown(_gone_on(core, state, now), replace(nothing, now=state.scalars["now"]), np.array([now]))
-        case Rated(core=Queued(dated=True)):
-            return core.shown(state, nothing, np.empty(0, np.int64), True)
-        case Rated(core=Folded(window=Time(span=span))):
-            return core.shown(_inside(state, now - span), nothing, np.empty(0, np.int64))
         case Queued(dated=True):
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span=span)):
@@ -129,14 +105,8 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.step(state, nothing)
 
 
-def _gone_on(core: Rated, state: State, now: int) -> State:
-    """The clock of outputs goes on from when it was due; nothing leaves a window by it."""
-    due: int = state.scalars["due"]
-    return State(state.tables, {**state.scalars, "due": core.pacing.clock.later(due, now)})
-
-
 def _inside(state: State, limit: int) -> State:
-    """`_together` of the core whose rows wait for an output."""
+    """`_together` of the core inside another."""
     held = state.held()
     return state.instead({**held, "core": _together(held["core"], limit)})
 

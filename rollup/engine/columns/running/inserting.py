@@ -23,7 +23,6 @@ from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.rows.plans import Select, Target
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.timers import Phase
@@ -66,8 +65,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 
 def _caused(core: Core) -> bool:
     """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
-    inner = core.core if isinstance(core, Rated) else core
-    return isinstance(inner, FilterProject | Folded) or (isinstance(core, Selected) and not core.joins)
+    return isinstance(core, FilterProject | Folded) or (isinstance(core, Selected) and not core.joins)
 
 
 def hears_clock(core: Core) -> bool:
@@ -88,8 +86,6 @@ def _timed(core: Folded) -> bool:
 
 def clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
-    if isinstance(core, Rated) and core.pacing.clock.runs:
-        return True
     match core:
         case LifecycleStatement(at_end=True):
             return core.lives.span > 0
@@ -101,16 +97,13 @@ def clocked(core: Core) -> bool:
             return core.timed
         case Partitioned() | LifecycleStatement():
             inner = core.inner
-        case Rated():
-            inner = core.core
         case _:
             inner = core
     if not isinstance(inner, Folded):
         return isinstance(core, PartitionTotals)
-    leaving = isinstance(core, Rated) or inner.emitted != "new"  # such a row may be the first of its group
     timed = _timed(inner)
     batches = isinstance(inner, Moving) and inner.batches
-    return (timed and (inner.by_group or leaving or batches)) or isinstance(inner.window, TimeBatch)
+    return (timed and (inner.by_group or inner.emitted != "new" or batches)) or isinstance(inner.window, TimeBatch)
 
 
 @dataclass(frozen=True)

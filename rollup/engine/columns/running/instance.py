@@ -25,10 +25,9 @@ from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.sub_queries import WithSubQueries
 from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing, as_read
-from rollup.engine.columns.rates.rated import Rated
-from rollup.engine.columns.running.clocks import around, dues, inner_of, late
+from rollup.engine.columns.running.clocks import dues, late
 from rollup.engine.columns.running.refusing import roomy
-from rollup.engine.columns.running.showing import contents, settled
+from rollup.engine.columns.running.showing import contents
 from rollup.engine.columns.running.varying import Varying
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
@@ -63,11 +62,10 @@ class Opening:
         (place,) = inputs
         if isinstance(self._core, Partitioned):
             batch = instance.batch(place, (row,))
-            inner = inner_of(instance.core, instance.state)
-            if not self._core.opens(inner, batch):
+            if not self._core.opens(instance.state, batch):
                 return
             if not instance.roomy(batch):  # it has begun, be it that the event is refused
-                instance.state = around(instance.core, instance.state, self._core.opened(inner, batch))
+                instance.state = self._core.opened(instance.state, batch)
         tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
 
 
@@ -108,8 +106,7 @@ class ColumnInstance(Instance):
     def holds(self) -> Folded | None:
         """The core, where the rows of its window are shown row by row and therefore kept."""
         core = self.core
-        inner = core.core if isinstance(core, Rated) else core
-        return inner if self._windowed and type(inner) is Folded and not inner.by_group else None
+        return core if self._windowed and type(core) is Folded and not core.by_group else None
 
     @property
     def _names(self) -> list[str]:
@@ -222,12 +219,12 @@ class ColumnInstance(Instance):
         core = self.core
         if not isinstance(core, Partitioned | PartitionTotals):
             return ()
-        return core.division.paths(core.known(inner_of(self.core, self.state)))
+        return core.division.paths(core.known(self.state))
 
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
         core = self.core
-        return core.handed_back(inner_of(core, self.state)) if isinstance(core, LifecycleStatement) else None
+        return core.handed_back(self.state) if isinstance(core, LifecycleStatement) else None
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
@@ -263,9 +260,7 @@ class ColumnInstance(Instance):
             taken = Taken.of(batch, before, holds.filter, holds.where)
             self.window = behind(self.window, taken.columns)
         if holds.window is not None:
-            self.window = self.window.slice(
-                self.window.num_rows - inner_of(self.core, self.state).tables["content"].num_rows
-            )
+            self.window = self.window.slice(self.window.num_rows - self.state.tables["content"].num_rows)
 
     # state
 
@@ -277,9 +272,8 @@ class ColumnInstance(Instance):
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
-        state = settled(self.core, self.state)
-        tables = {name: pack(table) for name, table in state.tables.items()}
-        return ["columns", dict(state.scalars), tables, pack(self.window)]
+        tables = {name: pack(table) for name, table in self.state.tables.items()}
+        return ["columns", dict(self.state.scalars), tables, pack(self.window)]
 
     def restore_kept(self, state: Any) -> None:
         """Go on."""

@@ -14,8 +14,8 @@ from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.renewing import Renewing
+from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import evaluate
-from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.expressions import Expr
 from rollup.engine.state import State
 
@@ -47,10 +47,10 @@ def roomy(core: Core, state: State, batch: Batch) -> bool:
 def _time(core: Core) -> Expr | None:
     """The time that a window needs of each row."""
     match core:
-        case Rated():
-            return _time(core.core)
         case PriorAccess():
             return _time(core.main)
+        case Selected():
+            return core.time
         case Partitioned() | LifecycleStatement():
             return _time(core.inner)
         case Queued() | Leveled():

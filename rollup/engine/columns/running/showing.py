@@ -24,24 +24,12 @@ from rollup.engine.columns.cores.prior_values import PriorValue
 from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import evaluate, plain
-from rollup.engine.columns.rates.rated import Rated
 from rollup.engine.compiling import compiled, compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.state import State
-
-
-def settled(core: Core, state: State) -> State:
-    """The state of a core, with what its last output showed worked out."""
-    match core:
-        case Rated():
-            return core.settled(state)
-        case PriorAccess(main=Rated() as main):
-            return state.instead({"main": main.settled(state.held()["main"])})
-        case _:
-            return state
 
 
 def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[list[tuple[Any, ...]]]:
@@ -58,14 +46,6 @@ def contents(core: Core, plan: Select, state: State, held: pa.Table) -> list[lis
 def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tuple[Any, ...]]:
     """The values of the rows as they are now; of groups without a window, and of single events, nothing is known."""
     match core:
-        case Rated():
-            inner = settled(core, state).held()
-            shown = inner.get("shown", inner["core"])
-            if type(core.core) is Folded and core.core.by_group:
-                return _by_group(core.core, plan, shown, inner["core"])
-            if isinstance(core.core, Queued):
-                return _waiting(core.core, plan, shown, inner["core"])
-            return content(core.core, plan, shown, held)
         case PriorAccess(window=None) | OfMatches():
             return content(core.main, core.plan, state.held()["main"], held)
         case PriorAccess():

@@ -151,7 +151,7 @@ class _Lowering:
 
     def of_select(self, plan: Select) -> Program:
         """One statement, whose rows say which event of the batch brought them, or -1. Raises NotLowered."""
-        self._by = "event"
+        self._by, self._linker.timely = "event", len(plan.inputs) == 1 and not plan.own_inputs
         self._linker.state |= {"event": INT, "due": INT, "output_due": INT}
         self._select("", plan, 1)
         dues = (
@@ -348,7 +348,7 @@ class _Lowering:
     def _join_streams(self, plan: Select, inputs: Sequence[StreamInput], order: int, emit: Emit) -> None:
         """A join of two streams or windows of them, which one event, or one instant, may change both."""
         for each in inputs:
-            if type(each.window) not in JOINED:
+            if any(type(part) not in JOINED for part in (each.window, getattr(each.window, "inner", None))):
                 raise NotLowered("window", f"{type(each.window).__name__} in a join")
         name, windows = f"join{order}", list[str]()
         stores = [
@@ -682,7 +682,9 @@ def _plain(trigger: Input, plan: Split | SetVariables | Select) -> StreamInput:
 def _of_window(source: Input) -> set[int]:
     """The fields by which a window keeps rows."""
     window = getattr(source, "window", None)
-    return fields_of([*getattr(window, "key", ()), *getattr(window, "by", ())], 0)
+    inner = getattr(window, "inner", None)
+    keys = (part for each in (window, inner) for name in ("key", "by") for part in getattr(each, name, ()))
+    return fields_of([*keys, getattr(window, "time", None)], 0)
 
 
 def _record(name: str, kinds: Mapping[int, DataType]) -> Struct:

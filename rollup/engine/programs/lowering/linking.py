@@ -84,6 +84,8 @@ class Linker:
     """By variable the field with its value."""
     asks: Sequence[Asked] = ()
     """The look-ups of the statement at hand."""
+    timely: bool = False
+    """Whether no event without the time that a window needs gets into the program."""
 
     def operator(
         self,

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rollup.engine.compiler.types import INT, Reference, Struct, TableOf, Tuple, Type
-from rollup.engine.expressions import Const
+from rollup.engine.expressions import Const, Variable
 from rollup.engine.programs.lowering.expressions import key_type, refuse_unsteady, type_of_value
 from rollup.engine.programs.lowering.grouping import ROW, Emit, Emits, passing, selection
 from rollup.engine.programs.lowering.linking import Linker
@@ -17,6 +17,8 @@ from rollup.engine.programs.operators import rates
 from rollup.engine.programs.operators.base import Operator
 from rollup.engine.rows.plans import Select
 
+MANY = "_rate_events"
+"""The end of the name of the field that says how many events bring an output."""
 CLOCK = "ticks"
 """The table of the outputs that the clock brings: when, and behind which event."""
 
@@ -56,8 +58,9 @@ def refuse(plan: Select) -> None:
     rate, grouped = plan.rate, plan.grouping is not None
     if rate.after_span is not None or rate.after_events is not None or rate.at_end or rate.then or rate.when:
         raise NotLowered("rate", "after, when, or at the end")
-    if rate.schedule is not None or not isinstance(rate.events, Const | None):
-        raise NotLowered("rate", "of times of day, or of a variable")
+    varies = isinstance(rate.events, Variable) and rate.mode != "first"
+    if rate.schedule is not None or not (varies or isinstance(rate.events, Const | None)):
+        raise NotLowered("rate", "of times of day, or of so many events, where that is not a number")
     if plan.grouped and not grouped and not (plan.levels and rate.mode != "all"):
         raise NotLowered("rate", "of groups that are not shown as such")
     if plan.levels and plan.levels[0].keys and not plan.grouped:
@@ -65,7 +68,7 @@ def refuse(plan: Select) -> None:
     if rate.mode == "first" and plan.emitted != "new" and (grouped or plan.grouped):
         raise NotLowered("rate", "first of groups, with rows that leave")
     ever = any(call.aggregate.leave is None for call in (plan.grouping.calls if plan.grouping else ()))
-    if ever and rate.mode in ("last", "all"):
+    if ever and plan.leaves and rate.mode in ("last", "all"):
         raise NotLowered("rate", "of groups whose values stay when they have emptied")
     refuse_unsteady([*plan.projection.columns, plan.projection.having])
 
@@ -185,8 +188,9 @@ class _Rate:
     def _pace(self) -> dict[str, int | bool]:
         """By what outputs come."""
         rate = self._plan.rate
-        events = max(int(rate.events.value or 0), 1) if isinstance(rate.events, Const) else 0
-        return {"clocked": rate.span is not None, "counted": events > 0, "span": rate.span or 0, "events": events}
+        events = max(int(rate.events.value or 0), 1) if isinstance(rate.events, Const) else 1
+        counted = rate.events is not None
+        return {"clocked": rate.span is not None, "counted": counted, "span": rate.span or 0, "events": events}
 
     def _paced(
         self,

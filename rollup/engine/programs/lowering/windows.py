@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollup.engine.compiler.types import INT, QueueOf, Reference, Struct, Type
-from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, refuse_unsteady
+from rollup.engine.expressions import Expr
+from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, refuse_unsteady, with_bits
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import windows
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
+from rollup.engine.rows.windows.external import ExternalTime
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time, TimeAccumulating, TimeBatch
@@ -58,22 +60,35 @@ def _time_batch(linker: Linker, spec: TimeBatch, name: str, row: Reference) -> L
     return windows.TimeBatch, {"span": spec.span, "aligned": spec.origin is not None, **origin}, {}, {}
 
 
+def _external(linker: Linker, spec: ExternalTime, name: str, row: Reference) -> Lowered:
+    if not linker.timely:
+        raise NotLowered("window", "ExternalTime, of events that may have no time")
+    time = expressions(linker, f"{name}_time", "row", [spec.time], {0: "row"}, lambda values: [f"return {values[0]}"])
+    more, constants = _time(linker, Time(spec.span), name, row)[2], {"span": spec.span, "least": spec.span - 2**63}
+    return windows.ExternalTime, constants, more, {"time": [time]}
+
+
+def _keyed(linker: Linker, key: Sequence[Expr], name: str) -> tuple[dict[str, Type], Ports]:
+    """The type of a window's key, and the port that gives that of a row."""
+    refuse_unsteady(key)
+    end = lambda values: [f"return {key_text(with_bits(key, values))}"]  # noqa: E731
+    return {"Key": key_type(key, True)}, {"key": [expressions(linker, f"{name}_key", "row", key, {0: "row"}, end)]}
+
+
 def _unique(linker: Linker, spec: Unique, name: str, row: Reference) -> Lowered:
-    if spec.first:
-        raise NotLowered("window", "Unique that keeps the first")
-    refuse_unsteady(spec.key)
-    key = expressions(linker, f"{name}_key", "row", spec.key, {0: "row"}, lambda values: [f"return {key_text(values)}"])
-    return windows.Unique, {}, {"Key": key_type(spec.key)}, {"key": [key]}
+    return windows.FirstUnique if spec.first else windows.Unique, {}, *_keyed(linker, spec.key, name)
 
 
 def _by_key(linker: Linker, spec: Grouped, name: str, row: Reference) -> Lowered:
-    if not isinstance(spec.inner, Length):
+    if isinstance(spec.inner, Unique):
+        return _unique(linker, Unique((*spec.key, *spec.inner.key), spec.inner.first), name, row)
+    operator = _BY_KEY.get(type(spec.inner))
+    if operator is None:
         raise NotLowered("window", f"Grouped of {type(spec.inner).__name__}")
-    refuse_unsteady(spec.key)
-    key = expressions(linker, f"{name}_key", "row", spec.key, {0: "row"}, lambda values: [f"return {key_text(values)}"])
+    size = WINDOWS[type(spec.inner)](linker, spec.inner, name, row)[1]
     linker.structs[f"Bucket_{name}"] = Struct(f"Bucket_{name}", {"rows": QueueOf(row)})
-    types = {"Key": key_type(spec.key), "Bucket": Reference(f"Bucket_{name}")}
-    return windows.LengthByKey, {"size": spec.inner.size}, types, {"key": [key]}
+    types, ports = _keyed(linker, spec.key, name)
+    return operator, size, types | {"Bucket": Reference(f"Bucket_{name}")}, ports
 
 
 def _sorted(linker: Linker, spec: Sorted, name: str, row: Reference) -> Lowered:
@@ -98,6 +113,7 @@ WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
     FirstLength: with_constants(windows.FirstLength, "size"),
     TimeAccumulating: with_constants(windows.TimeAccumulating, "span"),
     Time: _time,
+    ExternalTime: _external,
     TimeBatch: _time_batch,
     LengthBatch: _length_batch,
     Unique: _unique,
@@ -105,3 +121,5 @@ WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
     Sorted: _sorted,
 }
 """By the plan's window, what makes its operator: a new kind of window is a class and a line here."""
+_BY_KEY: dict[type[Any], type[windows.Window]] = {Length: windows.LengthByKey, LengthBatch: windows.LengthBatchByKey}
+"""The operators of a window for each key."""

@@ -139,6 +139,32 @@ class Time(Window):
             self.emit_remove(self.rows.popleft().row)
 
 
+class ExternalTime(Time):
+    """The rows of the last `span` by a time that they carry, of which none is below `least`: a row leaves, in the order of
+    arrival, with one that is newer by `span`."""
+
+    least: int
+
+    @port
+    def time(self, row: Row) -> int:
+        """The time of a row."""
+        ...
+
+    def insert(self, row: Row) -> None:
+        at = self.time(row)
+        self.rows.append(Stamped(at, row))
+        self.emit_insert(row)
+        if at >= self.least:
+            while self.rows and self.rows.first().time <= at - self.span:
+                self.emit_remove(self.rows.popleft().row)
+
+    def due(self) -> int:
+        return FOREVER
+
+    def on_timer(self) -> None:
+        """The clock changes nothing."""
+
+
 class Batch(Window):
     """Rows that come together; with a batch the one before leaves. Until the change is over its rows are those that are there."""
 
@@ -239,10 +265,19 @@ class Unique(Window):
         del self.rows[self.key(row)]
 
 
-class LengthByKey(Window):
-    """The last `size` rows of each key."""
+class FirstUnique(Unique):
+    """The first row of each key; later ones are not seen until it is taken out."""
 
-    size: int
+    def insert(self, row: Row) -> None:
+        key = self.key(row)
+        if self.rows.get(key) is None:
+            self.rows[key] = row
+            self.emit_insert(row)
+
+
+class ByKey(Window):
+    """The rows of each key, in a bucket of their own."""
+
     rows: Map[Key, Bucket]
 
     @port
@@ -254,16 +289,49 @@ class LengthByKey(Window):
             for row in b.rows:
                 self.emit_present(row)
 
-    def insert(self, row: Row) -> None:
+    def bucket(self, row: Row) -> Bucket:
+        """The bucket of a row's key, in which it is the last one."""
         key = self.key(row)
         b = self.rows.get(key)
         if b is None:
             b = Bucket()
             self.rows[key] = b
         b.rows.append(row)
+        return b
+
+
+class LengthByKey(ByKey):
+    """The last `size` rows of each key."""
+
+    size: int
+
+    def insert(self, row: Row) -> None:
+        b = self.bucket(row)
         self.emit_insert(row)
         if len(b.rows) > self.size:
             self.emit_remove(b.rows.popleft())
+
+
+class LengthBatchByKey(ByKey):
+    """The rows of each key in batches of `size`; with a batch the one of its key before leaves."""
+
+    size: int
+    before: Map[Key, Bucket]
+
+    def insert(self, row: Row) -> None:
+        b = self.bucket(row)
+        if len(b.rows) == self.size:
+            key = self.key(row)
+            last = self.before.get(key)
+            if last is None:
+                last = Bucket()
+                self.before[key] = last
+            for each in b.rows:
+                self.emit_insert(each)
+            while last.rows:
+                self.emit_remove(last.rows.popleft())
+            while b.rows:
+                last.rows.append(b.rows.popleft())
 
 
 class Sort(Window):

@@ -1,1 +1,0 @@
-"""Output rates over columns, of statements without a program: what a core gives waits for an output."""
