@@ -109,7 +109,7 @@ def test_a_program_says_what_rows_say(title: str) -> None:
 
 DELETED = (
     "keepall length(3) firstlength(3) time_accum(20_msec) unique(symbol) firstunique(symbol) sort(3,price) length_batch(3) time(30_msec) "
-    "time_batch(30_msec) groupwin(symbol)#length(2) groupwin(symbol)#length_batch(2) groupwin(symbol)#unique(volume)"
+    "time_batch(30_msec) groupwin(symbol)#length(2) groupwin(symbol)#length_batch(2)"
 )
 
 
@@ -155,6 +155,7 @@ UNSUPPORTED = {
     "select * from pattern [a=S -> b=S]": "input",
     "select * from S where price in (select price from S#length(2))": "lookup",
     "select * from S#time_length_batch(3 sec, 2)": "window",
+    "select * from S#groupwin(symbol)#unique(volume)": "window",
     "select firstever(symbol || 'a') as x from S": "function",
     "select distinct symbol from S#length(3)": "output",
     "select price, volume as n from S#ext_timed(volume, 3 sec)": "window",

@@ -80,8 +80,6 @@ def _unique(linker: Linker, spec: Unique, name: str, row: Reference) -> Lowered:
 
 
 def _by_key(linker: Linker, spec: Grouped, name: str, row: Reference) -> Lowered:
-    if isinstance(spec.inner, Unique):
-        return _unique(linker, Unique((*spec.key, *spec.inner.key), spec.inner.first), name, row)
     operator = _BY_KEY.get(type(spec.inner))
     if operator is None:
         raise NotLowered("window", f"Grouped of {type(spec.inner).__name__}")
