@@ -1,6 +1,6 @@
 """Delta tables in a folder: one table a level, appended through delta-rs, and a commit record that pins them.
 
-A commit appends the closed rows of each level, writes the open rows of the levels that changed, and then the record.
+A commit appends the closed rows of each level and writes the open rows of the levels that changed; then comes the record.
 Whatever a killed writer left behind is not pinned by a record: `load` restores each table to its pinned version. A row
 whose bucket was closed before (a correction) is appended as one more part; readers merge parts.
 """
@@ -157,8 +157,6 @@ class DeltaStore:
 
     def _commit(self, commit: Commit | Filed) -> None:
         point("commit.begin")
-        # Looked at before the tables are touched, so that the job that goes on finds them as it left them.
-        self.records.refuse_taken(commit.number)
         for level, rewrite in commit.rewrites.items():
             self._replace(level, rewrite, commit.number)
             point("commit.rewrite")
@@ -201,20 +199,20 @@ class DeltaStore:
             name = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
             names[level.table_suffix] = self.records.write_rows(name, rows)
 
-        self._at_once(partial(close, level, rows) for level, rows in commit.closed.items() if rows.num_rows)
-        point("commit.levels")
-        if commit.ledger is not None and commit.ledger.num_rows:
-            numbered = commit.ledger.append_column(
-                COMMIT, pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
-            )
-            self._append(_LATE, None, numbered, commit.number)
-        point("commit.ledger")
+        def note(ledger: pa.Table) -> None:
+            numbers = pa.array([commit.number] * ledger.num_rows, pa.int64())
+            self._append(_LATE, None, ledger.append_column(COMMIT, numbers), commit.number)
+
         changed = {
             level: rows
             for level, rows in commit.state.open.items()
             if rows is not self._open.get(level) or level.table_suffix not in names
         }
-        self._at_once(partial(keep, level, rows) for level, rows in changed.items())
+        closed = (partial(close, level, rows) for level, rows in commit.closed.items() if rows.num_rows)
+        noted = () if commit.ledger is None or not commit.ledger.num_rows else (partial(note, commit.ledger),)
+        self._at_once((*closed, *noted, *(partial(keep, level, rows) for level, rows in changed.items())))
+        point("commit.levels")
+        point("commit.ledger")
         return names
 
     def _at_once(self, acts: Iterable[Callable[[], object]]) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
 from deltalake.transaction import AddAction, RemoveAction
 
 from rollup.aggregation.seams import in_order
@@ -44,6 +44,8 @@ _CODEC = "snappy"
 query filters by their column (apache/parquet-java#3478)."""
 SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
 """How the names of files begin that are sorted by keys, and the size of their row groups: one key reads one or two."""
+_CLEANED = 64
+"""Versions after which the log is looked through for files whose time is over."""
 _CORES = os.cpu_count() or 2
 _pool = ThreadPoolExecutor(_CORES, thread_name_prefix="encode")
 
@@ -97,8 +99,15 @@ def add_files(
 ) -> None:
     """Add written files to their table, and take others out, in one transaction, of which `table` does not know yet."""
     period = [PERIOD] if level in PERIODS else None
+    # Else every transaction lists the whole log, to find what is over.
+    after = PostCommitHookProperties(cleanup_expired_logs=table.version() % _CLEANED == _CLEANED - 1)
     table.create_write_transaction(
-        list(files), "append", table.schema(), partition_by=period, commit_properties=properties
+        list(files),
+        "append",
+        table.schema(),
+        partition_by=period,
+        commit_properties=properties,
+        post_commithook_properties=after,
     )
 
 
