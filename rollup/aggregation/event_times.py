@@ -2,7 +2,7 @@
 
 A record that is no event for one reader of a stream is none for all of them (`rollup.hosts.walk`). So what cannot be is
 said here once, for aggregations and for statements: a time that is missing, that no calendar has, or that lies too far
-ahead.
+ahead; and texts made of it that would be too long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sqlglot import exp
 from rollup.core import buckets
 from rollup.core.calendar import GMT, normal_zone, offset_ms, parse_timestamp
 from rollup.core.columns import ColumnEngine
-from rollup.core.dialects import to_sql
+from rollup.core.dialects import TOO_LONG, to_sql, too_long
 from rollup.core.errors import TimeError
 from rollup.plan.options import Clock
 from rollup.plan.reading import FIRST_YEAR, LAST_YEAR, Unreadable, read
@@ -52,6 +52,8 @@ class EventTime:
     filter: exp.Expr | None = None
     assumed: bool = False
     """Whether nobody has declared that zone, and texts without one are read in it all the same."""
+    made: tuple[exp.Expr, ...] = ()
+    """What else the reader computes of an event, where it makes texts of it."""
 
     @property
     def zoned(self) -> bool:
@@ -65,11 +67,34 @@ class EventTime:
             query = self._read_text()
         else:
             query = exp.select("*", exp.alias_(self.time.copy(), "__ts")).from_(EVENTS_OF)
-        return query if self.filter is None else query.where(self.filter.copy())
+        if self.filter is None:
+            return query
+        return query.where(
+            exp.or_(self.filter.copy(), *too_long(self.filter))
+        )  # an unsure one is refused, not left out
+
+    @property
+    def valid(self) -> exp.Expr:
+        """Whether an event that is read is one: its time can be, and its texts are no longer than texts get."""
+        return exp.and_(self._timely(exp.column("__ts")), exp.Not(this=self._long) if self.bounded else None)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the reader makes texts that may be too long."""
+        return bool(self._lengths)
+
+    @property
+    def _lengths(self) -> list[exp.Expr]:
+        """Under which conditions its texts are too long, see `too_long`."""
+        computed = [self.time, *([] if self.filter is None else [self.filter]), *self.made]
+        return list(dict.fromkeys(each for tree in computed for each in too_long(tree)))
+
+    @property
+    def _long(self) -> exp.Expr:
+        return exp.paren(exp.or_(*(each.copy() for each in self._lengths)))
 
     @staticmethod
-    def valid(time: exp.Expr) -> exp.Expr:
-        """Whether a time can be."""
+    def _timely(time: exp.Expr) -> exp.Expr:
         latest = exp.func("COALESCE", _variable(_LATEST), exp.Literal.number(LAST_YEAR))
         return exp.Between(this=time, low=exp.Literal.number(FIRST_YEAR), high=latest)
 
@@ -116,9 +141,8 @@ class EventTime:
 
     @cached_property
     def _refused(self) -> exp.Select:
-        valid = self.valid(exp.column("__ts"))
         query = exp.select("__arrival", self._reason.as_("reason")).from_(self.read.subquery("__e"))
-        return query.where(exp.Not(this=exp.func("COALESCE", valid, exp.false())))
+        return query.where(exp.Not(this=exp.func("COALESCE", self.valid, exp.false())))
 
     @property
     def _reason(self) -> exp.Expr:
@@ -134,6 +158,8 @@ class EventTime:
             outside = exp.Not(this=_between(FIRST_YEAR, LAST_YEAR))
             reasons.append(exp.If(this=exp.and_(inside, outside), true=exp.Literal.string(_unit(unit, size))))
         reasons.append(exp.If(this=exp.Not(this=_between(FIRST_YEAR, LAST_YEAR)), true=exp.Literal.string(_BEYOND)))
+        if self.bounded:
+            reasons.insert(0, exp.If(this=self._long, true=exp.Literal.string(TOO_LONG)))
         return exp.Case(ifs=reasons, default=exp.Literal.string(AHEAD))
 
     def _read_text(self) -> exp.Select:

@@ -17,7 +17,7 @@ from rollup.aggregation.event_times import EVENTS_OF, EventTime, arrived, over
 from rollup.aggregation.seams import in_order
 from rollup.core import buckets
 from rollup.core.columns import ColumnEngine
-from rollup.core.dialects import to_sql
+from rollup.core.dialects import to_sql, too_long
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.plan.expressions import ranked
@@ -39,7 +39,9 @@ class Partials:
         """How it reads the time of its events."""
         found = self.aggregation
         time = arrived() if found.time is None else found.time
-        return EventTime(found.clock, time, found.zone, found.filter, assumed=found.own_zones)
+        computed = (*(key.expression for key in found.keys), *(value.prepare for value in found.values))
+        made = tuple(each for each in computed if too_long(each))
+        return EventTime(found.clock, time, found.zone, found.filter, assumed=found.own_zones, made=made)
 
     def schema(self) -> pa.Schema:
         """Of the rows that `fold` gives: a level's state columns and the first and last arrival of each group."""
@@ -128,7 +130,7 @@ class Partials:
         zone = exp.column("__zone") if self.aggregation.own_zones else exp.Literal.string(self.aggregation.zone)
         begin = buckets.start(exp.column("__ts"), self.aggregation.root, zone)
         query = exp.select("*", begin.as_(BUCKET), zone.as_(BUCKET_ZONE))
-        return query.from_(self.time.read.subquery("__e")).where(self.time.valid(exp.column("__ts")))
+        return query.from_(self.time.read.subquery("__e")).where(self.time.valid)
 
     def _grouped(self, timed: exp.Select, *extra: exp.Column) -> exp.Select:
         aggregation = self.aggregation

@@ -116,6 +116,57 @@ def _duckdb_rewritten(self: Generator, node: Rewritten) -> str:
     return f"STRFTIME(TRY_STRPTIME({self.sql(node, 'this')}, {source}), {target})"
 
 
+MOST_CHARACTERS = 1 << 24
+"""No text that is made gets longer: one event must not fill the memory."""
+TOO_LONG = f"a text of more than {MOST_CHARACTERS:,} characters"
+
+
+class Replaced(Expression, exp.Func):
+    """The text `this` with `new` in place of each `old`; null where it would be longer than `MOST_CHARACTERS`.
+
+    DuckDB alone computes what events bring. What is asked inside another server is bounded there.
+    """
+
+    arg_types = {"this": True, "old": True, "new": True}
+
+
+class Joined(Expression, exp.Func):
+    """Values one after the other as a text, nulls left out; null where it would be longer than `MOST_CHARACTERS`."""
+
+    arg_types = {"expressions": True}
+    is_var_len_args = True
+
+
+def _duckdb_replaced(self: Generator, node: Replaced) -> str:
+    """In a lambda, so that no argument is written twice: calls within calls would double each time."""
+    parts = ", ".join(f"'{name}': {self.sql(node, name)}" for name in node.arg_types)
+    grown = "(LENGTH(p.this) - LENGTH(REPLACE(p.this, p.old, ''))) // GREATEST(LENGTH(p.old), 1)"
+    size = f"LENGTH(p.this) + {grown} * (LENGTH(p.new) - LENGTH(p.old))"
+    surely = f"LENGTH(p.this) * (1 + LENGTH(p.new)) <= {MOST_CHARACTERS}"
+    made = f"CASE WHEN {surely} OR {size} <= {MOST_CHARACTERS} THEN REPLACE(p.this, p.old, p.new) END"
+    return f"LIST_TRANSFORM([{{{parts}}}], LAMBDA p: {made})[1]"
+
+
+def _duckdb_joined(self: Generator, node: Joined) -> str:
+    whole = self.func("CONCAT", *node.expressions)
+    return f"LIST_TRANSFORM([{whole}], LAMBDA p: CASE WHEN LENGTH(p) <= {MOST_CHARACTERS} THEN p END)[1]"
+
+
+def too_long(tree: exp.Expr) -> list[exp.Expr]:
+    """Under which conditions a text of a tree is too long: a call that is null though it has all that it needs.
+
+    >>> [to_sql(each, "postgres") for each in too_long(Replaced(this=exp.column("a"), old=exp.column("b"), new=exp.column("c")))]
+    ['REPLACE(a, b, c) IS NULL AND NOT a IS NULL AND NOT b IS NULL AND NOT c IS NULL']
+    """
+    return [
+        exp.and_(
+            node.copy().is_(exp.null()),
+            *(each.copy().is_(exp.null()).not_() for each in node.iter_expressions() if isinstance(node, Replaced)),
+        )
+        for node in tree.find_all(Replaced, Joined)
+    ]
+
+
 class PeriodJoin(exp.Join):
     """Rows with the periods that they lie in, `this`; `start` and `end` are the two comparisons.
 
@@ -329,6 +380,8 @@ def _duckdb() -> type[Dialect]:
                 Remainder: _remainder,
                 PeriodJoin: _duckdb_period_join,
                 Rewritten: _duckdb_rewritten,
+                Replaced: _duckdb_replaced,
+                Joined: _duckdb_joined,
                 exp.Initcap: _duckdb_initcap,
             }
 
@@ -349,6 +402,8 @@ def _postgres() -> type[Dialect]:
 
             TRANSFORMS: dict[Any, Any] = {
                 **Postgres.Generator.TRANSFORMS,
+                Replaced: lambda self, e: self.func("REPLACE", e.this, e.args["old"], e.args["new"]),
+                Joined: lambda self, e: self.func("CONCAT", *e.expressions),
                 LastBy: _postgres_last,
                 InOrder: _postgres_in_order,
                 Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
@@ -377,6 +432,8 @@ def _spark() -> type[Dialect]:
         class Generator(Spark.Generator):
             TRANSFORMS: dict[Any, Any] = {
                 **Spark.Generator.TRANSFORMS,
+                Replaced: lambda self, e: self.func("REPLACE", e.this, e.args["old"], e.args["new"]),
+                Joined: lambda self, e: self.func("CONCAT", *e.expressions),
                 LastBy: _spark_last,
                 InOrder: _spark_in_order,
                 Union: lambda self, e: f"SORT_ARRAY(ARRAY_DISTINCT(FLATTEN(COLLECT_LIST({self.sql(e, 'this')}))))",

@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
+from rollup.core.dialects import MOST_CHARACTERS, TOO_LONG
 from rollup.core.errors import QueryError
-
-MOST_CHARACTERS = 1 << 24
-_SAID = f"a text of more than {MOST_CHARACTERS:,} characters"
 
 
 def repeated(text: str, times: int) -> str:
@@ -31,9 +29,18 @@ def replaced(text: str, old: str, new: str) -> str:
     return _short(text.count(old) * len(new) if grows else 0, lambda: text.replace(old, new))
 
 
+def joined(*texts: str) -> str:
+    """Texts one after the other. Raises QueryError where the whole would be too long.
+
+    >>> joined("a", "b")
+    'ab'
+    """
+    return _short(sum(map(len, texts)), lambda: "".join(texts))
+
+
 def _short(length: int, made: Callable[[], str]) -> str:
     if length > MOST_CHARACTERS:
-        raise QueryError(f"{_SAID}: it would have {length:,}")
+        raise QueryError(f"{TOO_LONG}: it would have {length:,}")
     return made()
 
 
@@ -63,7 +70,7 @@ def _bounded(call: exp.Expr, name: str, of: exp.Expr | None) -> exp.Expr:
     if of is not None:
         size = exp.Mul(this=_length(of), expression=size)
     long = exp.GT(this=size, expression=exp.Literal.number(MOST_CHARACTERS))
-    error = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(_SAID)])
+    error = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(TOO_LONG)])
     found = call.copy()
     found.set(name, exp.Case(ifs=[exp.If(this=long, true=error)], default=given.copy()))
     return found

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import pyarrow as pa
+from sqlglot import exp
 
 from rollup.aggregation.event_times import AT, EventTime, arrived, letters_of, set_clock
 from rollup.aggregation.partials import Partials
 from rollup.core.calendar import GMT, normal_zone
 from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import too_long
 from rollup.plan.aggregation import column
 from rollup.plan.options import Clock
 from rollup.plan.types import Type
-from rollup.program import Program, renumbered
+from rollup.program import Derivation, Program, renumbered
 
 _REFUSED = pa.schema([("__arrival", pa.int64()), ("reason", pa.string())])
 
@@ -141,7 +143,8 @@ class Walk:
                 self.partials[name].time for name, rows in folded.items() if self.partials[name].hold_all(rows, events)
             }
         readers = self._readers(stream)
-        if not folded and len(self._all_readers) == 1 and not self.program.clocked:
+        alone = len(self._all_readers) == 1 and not self._making(stream)
+        if not folded and alone and not self.program.clocked:
             return {}  # a second look: the fold leaves out by itself what it refuses
         return {
             each: each.refused(self.engine, view, zones[each]).cast(_REFUSED) for each in readers if each not in sure
@@ -151,7 +154,12 @@ class Walk:
         """How those who read a stream read the time of its events; one that statements read too is read for them."""
         found = [self.partials[name].time for name in self._reading(stream)]
         own = self._times.get(stream)
-        return list(dict.fromkeys([*found, *([own] if own is not None and stream in self.program.clocked else [])]))
+        clocked = [own] if own is not None and stream in self.program.clocked else []
+        return list(dict.fromkeys([*found, *clocked, *self._making(stream)]))
+
+    def _making(self, stream: str) -> list[EventTime]:
+        """The readers of a stream that make other events of its own, at any time, where texts of those may be too long."""
+        return [found for each in self.program.derivations if each.source == stream and (found := _maker(each)).bounded]
 
     @cached_property
     def _all_readers(self) -> list[EventTime]:
@@ -194,6 +202,13 @@ class Walk:
         time = own or _ARRIVED
         time.timed(self.engine, view, made, zones[time])
         return made
+
+
+def _maker(derivation: Derivation) -> EventTime:
+    where = derivation.query.args.get("where")
+    filter = None if where is None else where.this
+    made = tuple(each for each in derivation.query.expressions if too_long(each))
+    return EventTime(Clock.LONG, exp.Literal.number(0), GMT, filter, made=made)
 
 
 _ARRIVED = EventTime(Clock.ARRIVAL, arrived(), "")

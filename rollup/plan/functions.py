@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 
 from sqlglot import exp
 
-from rollup.core.dialects import Checked, Instant, Milliseconds, Rewritten, widened
+from rollup.core.dialects import Checked, Instant, Joined, Milliseconds, Replaced, Rewritten, widened
 from rollup.core.errors import PlanError
 from rollup.plan.likeness import function_hint
 from rollup.plan.time_patterns import letters
@@ -100,6 +100,26 @@ def _call(name: str, result: Type, check: Callable[[str, Bound], None]) -> Calla
         return Bound(exp.func(name, *(argument.sql for argument in arguments)), result)
 
     return build
+
+
+def _replace(arguments: Arguments) -> Bound:
+    """Where no text gets longer by it, it needs no bound."""
+    found = _call("REPLACE", Type.STRING, _text)(arguments)
+    text, old, new = (each.sql for each in arguments)
+    if _constant(old) and _constant(new) and len(new.name) <= len(old.name):
+        return found
+    return Bound(Replaced(this=text, old=old, new=new), Type.STRING)
+
+
+def _concat(arguments: Arguments) -> Bound:
+    """Constants lengthen a text by what is written; a second text of the event may be as long as the first."""
+    if sum(each.type is Type.STRING and not _constant(each.sql) for each in arguments) < 2:
+        return _call("CONCAT", Type.STRING, lambda name, argument: None)(arguments)
+    return Bound(Joined(expressions=[each.sql for each in arguments]), Type.STRING)
+
+
+def _constant(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Literal) and tree.is_string
 
 
 def _real(name: str) -> Callable[[Arguments], Bound]:
@@ -226,10 +246,10 @@ FUNCTIONS: Mapping[str, Function] = {
     "str:lower": Function(1, 1, _call("LOWER", Type.STRING, _text)),
     "str:upper": Function(1, 1, _call("UPPER", Type.STRING, _text)),
     "str:trim": Function(1, 1, _call("TRIM", Type.STRING, _text)),
-    "str:replace": Function(3, 3, _call("REPLACE", Type.STRING, _text)),
+    "str:replace": Function(3, 3, _replace),
     "time:dateFormat": Function(3, 3, _date_format),
     "str:length": Function(1, 1, _length),
-    "str:concat": Function(1, None, _call("CONCAT", Type.STRING, lambda name, argument: None)),
+    "str:concat": Function(1, None, _concat),
 }
 _CLOCKS = {"currentTimeMillis", "eventTimestamp", "UUID", "math:rand", "time:currentTimestamp"}
 

@@ -47,6 +47,10 @@ BLOCKS = {
         "from S#window.length(2) select str:length(str:replace(symbol, 'x', symbol)) as v insert into Out;",
         ("x" * 5000, 1, 1, 1.0),
     ),
+    "texts that are too long together": (
+        f"from S#window.length(2) select str:length(str:concat({', '.join(['symbol'] * 10)})) as v insert into Out;",
+        ("x" * 2_000_000, 1, 1, 1.0),
+    ),
     "a text of StreamCruncher that would be too long": (
         "define stream Out (v long);\n@lang('streamcruncher', into='Out') { select length(repeat(symbol, q)) as v from S"
         " (partition store last 3) as w where w.$row_status is new; }",

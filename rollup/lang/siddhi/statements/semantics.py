@@ -20,7 +20,7 @@ from rollup.engine import operators as op
 from rollup.engine import reals
 from rollup.engine.aggregates import known as agg
 from rollup.engine.operators import Operator
-from rollup.engine.sizes import replaced
+from rollup.engine.sizes import joined, replaced
 from rollup.engine.types import ANY, BOOL, DOUBLE, FLOAT, INT, LONG, NULL, STRING, DataType, Kind
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
@@ -226,7 +226,7 @@ FUNCTIONS: Mapping[str, Scalar] = {
     ),
     "str:length": Scalar(Operator("length", "len({0})"), INT, 1, 1, "text"),
     "str:concat": Scalar(
-        Operator("concat", lambda *parts: "".join(_CONVERT["string"](p) for p in parts)), STRING, 1, None
+        Operator("concat", lambda *parts: joined(*(_CONVERT["string"](p) for p in parts))), STRING, 1, None
     ),
     "str:contains": Scalar(Operator("contains", "({1} in {0})"), BOOL, 2, 2, "text"),
 }
