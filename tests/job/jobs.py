@@ -32,6 +32,29 @@ group by symbol
 aggregate by ts every sec ... year;
 """
 
+SINKS = """[sinks.Counts]
+kind = "delta"
+path = "counts"
+[sinks.Falls]
+kind = "files"
+path = "falls"
+[sinks.Sums]
+kind = "postgres"
+url = "sqlite:///{folder}/out.db"
+table = "sums"
+"""
+"""A sink of each kind that needs no server, for the streams Counts, Falls and Sums; `folder` is the job's."""
+EVENTS = [("a", 1.5, 3, 1_514_764_800_000), ("b", 2.0, 4, 1_514_764_860_000), ("a", 3.0, 5, 1_514_768_400_000)]
+"""Three trades of TRADES, in three minutes; the first two seconds are over when the last has come."""
+
+
+def trades_in(folder: Path) -> dict[str, Any]:
+    """The options of a source over a new folder `in` of files, which has `EVENTS` in one."""
+    (folder / "in").mkdir(parents=True)
+    lines = [json.dumps(dict(zip(("symbol", "price", "quantity", "ts"), event, strict=True))) for event in EVENTS]
+    (folder / "in" / "one.json").write_text("\n".join(lines))
+    return {"kind": "json", "path": "in"}
+
 
 class Job:
     """A configuration in a folder of its own; `run` runs it on the session of the tests, `process` as a user does."""

@@ -1,16 +1,19 @@
 """OpenLineage events of a command and of its batches, through the project's own client.
 
 A command is a run of the job `APP.COMMAND`: START, and COMPLETE, FAIL or ABORT. A batch with events is a run of
-`APP.STREAM` below it, emitted when its commits are made. Events are sent by a thread of the client, which tries again.
+`APP.STREAM` below it, emitted when its commits are made. A thread sends the events in order, and tries again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 
 import pyarrow as pa
 from openlineage.client import OpenLineageClient
@@ -31,8 +34,13 @@ from rollup.hosts.telemetry import datasets
 from rollup.hosts.telemetry.datasets import Dataset
 from rollup.program import Program
 
+log = logging.getLogger("openlineage.rollup")
+
 _SECONDS = 3.0
 """How long the end of a command waits for events that are on their way."""
+_TRIES = {"total": 2, "connect": 2, "read": 2}
+_MOST = 1_000
+"""Events that wait to be sent: a server that is slow for long loses what comes then."""
 _READ_ONLY = ("verify",)
 _FROM_SOURCES = ("run", "replay")
 
@@ -44,8 +52,12 @@ class Lineage:
         set_producer(f"urn:rollup:{version('rollup')}")
         key = conf.telemetry.get("lineage_key_env")
         auth = {} if key is None else {"auth": {"type": "api_key", "apiKey": os.environ[key]}}
-        transport = {"type": "async_http", "url": conf.telemetry["lineage"], "retry": {"total": 2}, **auth}
+        transport = {"type": "http", "url": conf.telemetry["lineage"], "retry": _TRIES, **auth}
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # else a line for each try
         self._client = OpenLineageClient(config={"transport": transport})
+        self._waiting = Queue[RunEvent | None](_MOST)
+        self._sender = Thread(target=self._send, name="lineage", daemon=True)
+        self._sender.start()
         self._conf, self._program = conf, program
         self._namespace = conf.telemetry.get("namespace", "rollup")
         self._kind = "STREAMING" if command == "run" else "BATCH"
@@ -66,7 +78,10 @@ class Lineage:
             state = RunState.ABORT if isinstance(problem, KeyboardInterrupt) else RunState.FAIL
             self._run.facets = {"errorMessage": error_message_run.ErrorMessageRunFacet(str(problem), "python")}
         self._emit(state, at)
-        self._client.close(_SECONDS)
+        self._waiting.put_nowait(None)
+        self._sender.join(_SECONDS)
+        if self._sender.is_alive():
+            log.warning("the command ended before the last events were sent")
 
     def batch(self, report: BatchReport) -> None:
         """The events of a batch: how many records were read, and the rows that each level has got."""
@@ -84,10 +99,17 @@ class Lineage:
             for level, rows in advance.closed.rows.items()
         ]
         for state, at in ((RunState.START, report.began), (RunState.COMPLETE, report.ended)):
-            self._client.emit(_event(state, at, run, job, read, written))
+            self._waiting.put_nowait(_event(state, at, run, job, read, written))
 
     def _emit(self, state: RunState, at: float) -> None:
-        self._client.emit(_event(state, at, self._run, self._job, self._inputs, self._outputs))
+        self._waiting.put_nowait(_event(state, at, self._run, self._job, self._inputs, self._outputs))
+
+    def _send(self) -> None:
+        while (event := self._waiting.get()) is not None:
+            try:
+                self._client.emit(event)
+            except Exception as problem:  # of whatever kind, the next event may pass
+                log.warning("%s: %s", type(problem).__name__, problem)
 
     def _named(self, last: str) -> Job:
         kind = job_type_job.JobTypeJobFacet(self._kind, "ROLLUP", "JOB")
