@@ -14,22 +14,19 @@ from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
 from rollup.hosts.spark.catalog import register
 from rollup.stores.registry import open_store
-from tests.job.jobs import Job
+from tests.job.jobs import Job, trades_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EVENTS = [("a", 1.5, 3, 1_514_764_800_000), ("b", 2.0, 4, 1_514_764_860_000), ("a", 3.0, 5, 1_514_768_400_000)]
 SECONDS = [("a", 3), ("b", 4)]
 """The sums of the seconds that are over."""
 
 
 def _job(folder: Path, catalog: str, more: str = "") -> Job:
-    (folder / "in").mkdir(parents=True)
-    lines = [json.dumps(dict(zip(("symbol", "price", "quantity", "ts"), event, strict=True))) for event in EVENTS]
-    (folder / "in" / "one.json").write_text("\n".join(lines))
+    source = trades_in(folder)
     store = f'kind = "delta"\npath = "tables"\ncatalog = "{catalog}"'
-    return Job(folder, {"kind": "json", "path": "in"}, store=store, more=more)
+    return Job(folder, source, store=store, more=more)
 
 
 def _registered(spark: SparkSession, job: Job) -> list[str]:
@@ -42,7 +39,7 @@ def _registered(spark: SparkSession, job: Job) -> list[str]:
 
 @pytest.mark.spark
 def test_tables_are_registered_once_and_another_of_that_name_is_said(spark: SparkSession, tmp_path: Path) -> None:
-    job = _job(tmp_path / "one", "trades_here")
+    job = _job(tmp_path / "one und Größe", "trades_here")
     try:
         job.run(spark)
         assert spark.catalog.tableExists("trades_here.TradeAgg_YEARS")
@@ -50,7 +47,7 @@ def test_tables_are_registered_once_and_another_of_that_name_is_said(spark: Spar
         assert sorted(map(tuple, rows)) == SECONDS
         assert _registered(spark, job) == []
         said = _registered(spark, _job(tmp_path / "two", "trades_here"))
-        there = (job.folder / "tables" / "TradeAgg_SECONDS").as_uri()
+        there = job.folder / "tables" / "TradeAgg_SECONDS"
         assert said[0].startswith(
             f"warning: [store] catalog: trades_here.TradeAgg_SECONDS is the table at {there}, not "
         )

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from sqlglot import exp
 
 from rollup.conf import Conf
-from rollup.core.objects import ObjectPath
 from rollup.program import Program
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession, conf: Conf, program: Program) -> Iterator[str]:
-    """Register the tables that `catalog` of [store] asks for and that are not there yet; a warning for each that cannot be.
+    """Register the tables that are not yet in the schema that `catalog` of [store] names; a warning for each that cannot be.
 
     The session needs Delta. Tables whose aggregation has an @store of its own are in no folder, and are left out.
     """
@@ -28,21 +29,20 @@ def register(spark: SparkSession, conf: Conf, program: Program) -> Iterator[str]
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    place = conf.store.get("catalog")
-    if place is None:
-        return
+    place: str = conf.store["catalog"]
+    schema = place.split(".")
     folders = [each.table(level) for each in program.aggregations.values() if not each.store for level in each.levels]
     try:
-        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(place)}")
+        spark.sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(*schema)}")
     except (PySparkException, Py4JError) as problem:
         yield _warning(place, problem)
         return
     for folder in folders:
-        name, path = _quoted(f"{place}.{folder}"), conf.tables / folder
+        name, path = _quoted(*schema, folder), conf.tables / folder
         try:
             if not spark.catalog.tableExists(name):
-                spark.catalog.createTable(name, path=_uri(path), source="delta")
-            elif (there := _location(DeltaTable.forName(spark, name))) != _uri(path):
+                spark.catalog.createTable(name, path=str(path), source="delta")
+            elif (there := _location(DeltaTable.forName(spark, name))) != str(path):
                 yield (
                     f"warning: [store] catalog: {place}.{folder} is the table at {there}, not {path}; "
                     "drop it there, and the next start registers this one"
@@ -51,17 +51,13 @@ def register(spark: SparkSession, conf: Conf, program: Program) -> Iterator[str]
             yield _warning(f"{place}.{folder}", problem)
 
 
-def _quoted(name: str) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
-
-
-def _uri(path: Path) -> str:
-    return str(path) if isinstance(path, ObjectPath) else path.as_uri()
+def _quoted(*parts: str) -> str:
+    return ".".join(exp.to_identifier(part, quoted=True).sql("spark") for part in parts)
 
 
 def _location(table: DeltaTable) -> str:
-    """Where a table lies; Java writes `file:/x`."""
-    return re.sub(r"^file:/(?=[^/])", "file:///", str(table.detail().collect()[0]["location"]))
+    """Where a table lies, as a configuration writes it: Java has `file:` before a folder, and signs of a URL in it."""
+    return re.sub(r"^file:/+", "/", unquote(str(table.detail().collect()[0]["location"])))
 
 
 def _warning(name: str, problem: Exception) -> str:
