@@ -5,7 +5,6 @@ Each is installed once into the user's cache, pinned: a minute or two. Both run 
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,13 +15,12 @@ import pytest
 
 from rollup.core.objects import names_in
 from rollup.jars import cache_root
-from tests.job.jobs import Job
+from tests.job.jobs import Job, trades_in
 
 ROOT = Path(__file__).parents[1]
 SCHEDULERS = ROOT / "jobs" / "schedulers"
 AIRFLOW = ("apache-airflow-core==3.3.2", "apache-airflow-providers-standard~=1.9")
 DAGSTER = ("dagster==1.13.29",)
-EVENTS = [("a", 1.5, 3, 1_514_764_800_000), ("b", 2.0, 4, 1_514_764_860_000), ("a", 3.0, 5, 1_514_768_400_000)]
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
@@ -46,10 +44,7 @@ def variables(job: Job, folder: Path) -> dict[str, str]:
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """A job over a folder with one file."""
-    (tmp_path / "in").mkdir()
-    lines = [json.dumps(dict(zip(("symbol", "price", "quantity", "ts"), event, strict=True))) for event in EVENTS]
-    (tmp_path / "in" / "one.json").write_text("\n".join(lines))
-    return Job(tmp_path, {"kind": "json", "path": "in"})
+    return Job(tmp_path, trades_in(tmp_path))
 
 
 def commits(job: Job) -> int:

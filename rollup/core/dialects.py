@@ -152,6 +152,13 @@ def _duckdb_joined(self: Generator, node: Joined) -> str:
     return f"LIST_TRANSFORM([{whole}], LAMBDA p: CASE WHEN LENGTH(p) <= {MOST_CHARACTERS} THEN p END)[1]"
 
 
+_UNBOUNDED: dict[Any, Any] = {
+    Replaced: lambda self, e: self.func("REPLACE", e.this, e.args["old"], e.args["new"]),
+    Joined: lambda self, e: self.func("CONCAT", *e.expressions),
+}
+"""How other servers write them."""
+
+
 def too_long(tree: exp.Expr) -> list[exp.Expr]:
     """Under which conditions a text of a tree is too long: a call that is null though it has all that it needs.
 
@@ -402,8 +409,7 @@ def _postgres() -> type[Dialect]:
 
             TRANSFORMS: dict[Any, Any] = {
                 **Postgres.Generator.TRANSFORMS,
-                Replaced: lambda self, e: self.func("REPLACE", e.this, e.args["old"], e.args["new"]),
-                Joined: lambda self, e: self.func("CONCAT", *e.expressions),
+                **_UNBOUNDED,
                 LastBy: _postgres_last,
                 InOrder: _postgres_in_order,
                 Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
@@ -432,8 +438,7 @@ def _spark() -> type[Dialect]:
         class Generator(Spark.Generator):
             TRANSFORMS: dict[Any, Any] = {
                 **Spark.Generator.TRANSFORMS,
-                Replaced: lambda self, e: self.func("REPLACE", e.this, e.args["old"], e.args["new"]),
-                Joined: lambda self, e: self.func("CONCAT", *e.expressions),
+                **_UNBOUNDED,
                 LastBy: _spark_last,
                 InOrder: _spark_in_order,
                 Union: lambda self, e: f"SORT_ARRAY(ARRAY_DISTINCT(FLATTEN(COLLECT_LIST({self.sql(e, 'this')}))))",

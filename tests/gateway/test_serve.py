@@ -23,7 +23,18 @@ import sqlalchemy
 from rollup.hosts.local import LocalHost
 from rollup.java import java
 from tests.gateway.test_clients import jdbc_driver, psql  # noqa: F401 (a fixture)
-from tests.gateway.trades import FEBRUARY, JANUARY, PASSWORD, Serving, at, configuration, events, folder, host
+from tests.gateway.trades import (
+    FEBRUARY,
+    JANUARY,
+    PASSWORD,
+    Serving,
+    at,
+    configuration,
+    events,
+    folder,
+    host,
+    places_of_errors,
+)
 
 pytestmark = pytest.mark.postgres
 SPELLINGS = {
@@ -392,16 +403,4 @@ def test_rows_look_back_and_are_merged_over_keys(client: psycopg.Connection, how
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_an_error_of_the_server_has_its_place_in_the_text_that_was_sent(serving: Serving, prepared: bool) -> None:
-    one = f"select {{}} from TradeAgg within {JANUARY} per 'days' where {{}} = 1 order by {{}}"
-    rest = (
-        f"a join (select 1 where {{}} = 1) c on true join TradeAgg within {JANUARY} per 'days' b on true where {{}} = 1"
-    )
-    two = f"select {{}} from TradeAgg within {JANUARY} per 'days' {rest}"
-    with psycopg.connect(**serving.login(), autocommit=True) as client:
-        for form in (one, two):
-            for wrong in range(3):
-                text = form.format(*("nobody" if place == wrong else str(place + 1) for place in range(3)))
-                with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
-                    client.execute(text.encode(), prepare=prepared)
-                place = None if form is two and wrong == 1 else str(text.index("nobody") + 1)
-                assert caught.value.diag.statement_position == place, text
+    places_of_errors(serving.login(), prepared)

@@ -15,7 +15,7 @@ import pytest
 from rollup.gateway.servers.serve import PostgresEndpoint
 from rollup.hosts.local import LocalHost
 from rollup.stores.databases import store_of
-from tests.gateway.trades import JANUARY, Serving, at, before_postgres, events, folder, let_ann_read
+from tests.gateway.trades import JANUARY, Serving, at, before_postgres, events, folder, let_ann_read, places_of_errors
 from tests.servers.postgres import PostgresServer
 
 pytestmark = pytest.mark.postgres
@@ -188,16 +188,4 @@ def test_only_named_users_and_the_stores_database(login: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("prepared", [False, True])
 def test_an_error_of_the_server_has_its_place_in_the_text_that_was_sent(login: dict[str, Any], prepared: bool) -> None:
-    one = f"select {{}} from TradeAgg within {JANUARY} per 'days' where {{}} = 1 order by {{}}"
-    rest = (
-        f"a join (select 1 where {{}} = 1) c on true join TradeAgg within {JANUARY} per 'days' b on true where {{}} = 1"
-    )
-    two = f"select {{}} from TradeAgg within {JANUARY} per 'days' {rest}"
-    with psycopg.connect(**login, autocommit=True) as client:
-        for form in (one, two):
-            for wrong in range(3):
-                text = form.format(*("nobody" if place == wrong else str(place + 1) for place in range(3)))
-                with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
-                    client.execute(text.encode(), prepare=prepared)
-                place = None if form is two and wrong == 1 else str(text.index("nobody") + 1)
-                assert caught.value.diag.statement_position == place, text
+    places_of_errors(login, prepared)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import psycopg
+import pytest
 from psycopg import sql
 
 from rollup.conf import Conf, load
@@ -124,6 +125,23 @@ def host(conf: Conf) -> LocalHost:
     program = conf.program()
     commits = None if program.statements is None else Commits(conf.tables / "_rollup" / FOLDER)
     return LocalHost(program, lambda aggregation, engine: DeltaStore(aggregation, engine, conf.tables), commits)
+
+
+def places_of_errors(login: Mapping[str, Any], prepared: bool) -> None:
+    """Assert that an error of the server points into the text that a client has sent, where that is known."""
+    one = f"select {{}} from TradeAgg within {JANUARY} per 'days' where {{}} = 1 order by {{}}"
+    rest = (
+        f"a join (select 1 where {{}} = 1) c on true join TradeAgg within {JANUARY} per 'days' b on true where {{}} = 1"
+    )
+    two = f"select {{}} from TradeAgg within {JANUARY} per 'days' {rest}"
+    with psycopg.connect(**login, autocommit=True) as client:
+        for form in (one, two):
+            for wrong in range(3):
+                text = form.format(*("nobody" if place == wrong else str(place + 1) for place in range(3)))
+                with pytest.raises(psycopg.errors.UndefinedColumn) as caught:
+                    client.execute(text.encode(), prepare=prepared)
+                place = None if form is two and wrong == 1 else str(text.index("nobody") + 1)
+                assert caught.value.diag.statement_position == place, text
 
 
 class Serving:

@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from confluent_kafka import Consumer, Message, TopicPartition
 from deltalake import DeltaTable
 
-from tests.job.jobs import ROOT, Job, answers
+from tests.job.jobs import ROOT, SINKS, Job, answers
 from tests.job.kills import progress
 from tests.servers.kafka import KafkaBroker
 
@@ -49,17 +49,8 @@ from S[v > 3.5] select k, n insert into High;
 MORE = """[spark]
 "spark.master" = "local[2]"
 "spark.driver.memory" = "1g"
-[sinks.Counts]
-kind = "delta"
-path = "counts"
-[sinks.Falls]
-kind = "files"
-path = "falls"
-[sinks.Sums]
-kind = "postgres"
-url = "sqlite:///{folder}/out.db"
-table = "sums"
-[sinks.High]
+"""
+HIGH = """[sinks.High]
 kind = "kafka"
 servers = "{servers}"
 topic = "{topic}"
@@ -143,7 +134,7 @@ def one_round(folder: Path, broker: KafkaBroker, kills: int, seed: str) -> dict[
     folder.mkdir(parents=True)
     moments, topic, out = random.Random(seed), broker.new_topic(PARTITIONS), broker.new_topic()
     source = {"kind": "kafka", "servers": broker.bootstrap, "topic": topic}
-    more = MORE.format(folder=folder, servers=broker.bootstrap, topic=out)
+    more = MORE + SINKS.format(folder=folder) + HIGH.format(servers=broker.bootstrap, topic=out)
     job = Job(folder, source, app=APP, streams=("S",), more=more, top='trigger = "0 seconds"')
     feeder, run, done = Feeder(broker, topic, seed), Streaming(job), Counter[str]()
     try:

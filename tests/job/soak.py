@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from tests.job.jobs import Job
+from tests.job.jobs import SINKS, Job
 from tests.job.kills import once
 
 BEGIN, EVENTS, KEYS = 1_600_000_020_000, 30, 7
@@ -36,17 +36,6 @@ from every a=S[q > 8] -> b=S[k == a.k and q < 2] within 30 sec select a.k as k, 
 @lang('sql', into='Sums') { SELECT STREAM k, SUM(q) AS q FROM S GROUP BY HOP(rowtime, INTERVAL '10' SECOND, INTERVAL '1' MINUTE), k }
 @lang('uql') { from S group by k window slide 1 minutes advance every 20 seconds based on rowtime aggregate sum(v) as v append k, v to Rows }
 @lang('streamcruncher', into='Left') { select k, q from S (partition by k store last 30 seconds) as w where w.$row_status is dead; }
-"""
-SINKS = """[sinks.Counts]
-kind = "delta"
-path = "counts"
-[sinks.Falls]
-kind = "files"
-path = "falls"
-[sinks.Sums]
-kind = "postgres"
-url = "sqlite:///{folder}/out.db"
-table = "sums"
 """
 
 

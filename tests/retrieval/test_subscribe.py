@@ -19,35 +19,17 @@ from rollup.core.calendar import Duration
 from rollup.core.errors import QueryError
 from rollup.grants import Grant
 from rollup.hosts.local import LocalHost
-from rollup.program import compile_app
-from rollup.stores.databases import store_of
 from rollup.subscribe import Change, Subscription
-from tests.retrieval.trades import DAY, HOUR, SECOND, START, STORES, app, delta_host, grouped
-from tests.servers.postgres import NewUrl
+from tests.retrieval.trades import DAY, HOUR, SECOND, START, STORES, app, delta_host, grouped, host_of
 
 Rows = dict[tuple[int, str | None], tuple[int, int]]
 KEYS = ["a", "b", "it's", None]
 
 
-def store_kind(request: pytest.FixtureRequest, folder: Path, text: str) -> tuple[LocalHost, Path]:
-    """A job over a store of the kind that is the fixture's parameter, and its configuration."""
-    if request.param == "delta":
-        return delta_host(folder, text), folder / "conf.toml"
-    url = f"sqlite:///{folder}/a.db"
-    if request.param == "postgresql":
-        new_url: NewUrl = request.getfixturevalue("new_url")
-        url = new_url()
-    (folder / "app.siddhi").write_text(text)
-    (folder / "conf.toml").write_text(
-        f'app = "app.siddhi"\ncheckpoint = "state"\n[store]\nkind = "sql"\nurl = "{url}"\n'
-    )
-    program = compile_app(text)
-    return LocalHost(program, lambda aggregation, engine: store_of(aggregation, engine, url)), folder / "conf.toml"
-
-
 @pytest.fixture(params=STORES)
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], tuple[LocalHost, Path]]:
-    return lambda text: store_kind(request, tmp_path, text)
+    """A job over a store of each kind, and its configuration."""
+    return lambda text: (host_of(request, tmp_path, text), tmp_path / "conf.toml")
 
 
 def put(known: Rows, change: Change) -> None:

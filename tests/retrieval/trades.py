@@ -53,6 +53,21 @@ def _said(zone: str | None) -> str:
 STORES = ["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 
 
+def host_of(request: pytest.FixtureRequest, folder: Path, text: str, zone: str | None = None) -> LocalHost:
+    """A job over a store of the kind that is the fixture's parameter; its configuration is `conf.toml` in the folder."""
+    if request.param == "delta":
+        return delta_host(folder, text, zone)
+    url = f"sqlite:///{folder}/a.db"
+    if request.param == "postgresql":
+        new_url: NewUrl = request.getfixturevalue("new_url")
+        url = new_url()
+    (folder / "app.siddhi").write_text(text)
+    (folder / "conf.toml").write_text(
+        f'app = "app.siddhi"\ncheckpoint = "state"\n{_said(zone)}[store]\nkind = "sql"\nurl = "{url}"\n'
+    )
+    return LocalHost(compile_app(text, zone), lambda aggregation, engine: store_of(aggregation, engine, url))
+
+
 def stored_in(
     request: pytest.FixtureRequest,
     folder: Path,
@@ -61,18 +76,7 @@ def stored_in(
     zone: str | None = None,
 ) -> Path:
     """The configuration of a store, of the kind that is the fixture's parameter, which holds the batches of events."""
-    if request.param == "delta":
-        host = delta_host(folder, text, zone)
-    else:
-        url = f"sqlite:///{folder}/a.db"
-        if request.param == "postgresql":
-            new_url: NewUrl = request.getfixturevalue("new_url")
-            url = new_url()
-        (folder / "app.siddhi").write_text(text)
-        (folder / "conf.toml").write_text(
-            f'app = "app.siddhi"\ncheckpoint = "state"\n{_said(zone)}[store]\nkind = "sql"\nurl = "{url}"\n'
-        )
-        host = LocalHost(compile_app(text, zone), lambda aggregation, engine: store_of(aggregation, engine, url))
+    host = host_of(request, folder, text, zone)
     for batch in batches:
         host.send("S", batch)
     return folder / "conf.toml"

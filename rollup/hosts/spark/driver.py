@@ -53,7 +53,7 @@ from rollup.hosts.trailing import trailing
 from rollup.plan.aggregation import Clock
 from rollup.sources.base import Remote
 from rollup.sources.registry import source
-from rollup.sources.topics.ranges import TOPIC, TOPICS
+from rollup.sources.topics.ranges import topics_of
 from rollup.stores.base import Store
 from rollup.stores.faults import point
 from rollup.stores.registry import open_store
@@ -241,8 +241,7 @@ class SparkHost:
         if type(cause(problem)) is RollupError and (away := self._servers.lost(stream)) is not None:
             return away
         options = self.conf.sources[stream]
-        topics = options.get(TOPICS, [options.get(TOPIC)])
-        found = of_query(problem, self.conf.checkpoint / stream, ", ".join(filter(None, topics)) or None)
+        found = of_query(problem, self.conf.checkpoint / stream, ", ".join(topics_of(options)) or None)
         log = self._batches.logs.get(stream)
         return found if log is None else log.named(found)
 

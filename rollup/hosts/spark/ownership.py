@@ -29,7 +29,7 @@ from rollup.plan.aggregation import EVENTS, KIND
 from rollup.program import Program
 from rollup.sources.file_log import Listed, listed, move
 from rollup.sources.registry import source
-from rollup.sources.topics.ranges import TOPIC, TOPICS
+from rollup.sources.topics.ranges import TOPIC, topics_of
 
 _OWNER = "rollup.json"
 
@@ -98,7 +98,7 @@ def _identity(conf: Conf, program: Program) -> Owner:
 def _place(options: Mapping[str, Any]) -> dict[str, Any]:
     """Where a stream comes from; of several topics the first, since more may follow it, and none of a pattern: topics are
     also noted beside the log of the stream's query."""
-    named = {**options, TOPIC: options.get(TOPIC, options.get(TOPICS, [None])[0])}
+    named = {**options, TOPIC: next(iter(topics_of(options)), None)}
     return {key: named.get(key) for key in ("kind", "path", TOPIC)}
 
 

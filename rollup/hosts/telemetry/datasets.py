@@ -11,7 +11,7 @@ from rollup.core.calendar import Duration
 from rollup.core.objects import ObjectPath, at
 from rollup.plan.aggregation import Aggregation
 from rollup.program import Program
-from rollup.sources.topics.ranges import TOPIC, TOPICS
+from rollup.sources.topics.ranges import PATTERN, topics_of
 from rollup.stores.registry import database
 
 _SCHEMA = {"postgres": ("public",)}
@@ -63,7 +63,7 @@ def _given(options: Mapping[str, Any]) -> Iterator[Dataset]:
         )
     elif "servers" in options:
         server = options["servers"].split(",")[0].strip().rpartition("//")[2]
-        for topic in filter(None, options.get(TOPICS, [options.get(TOPIC, options.get("topic_pattern"))])):
+        for topic in topics_of(options) or filter(None, [options.get(PATTERN)]):
             yield Dataset(f"kafka://{server}", topic)
 
 

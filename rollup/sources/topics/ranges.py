@@ -36,6 +36,15 @@ _ROOM = 1024
 """Partitions of each of several topics: it stands in what is stored, so it never changes."""
 
 
+def topics_of(options: Mapping[str, Any]) -> Sequence[str]:
+    """The topics that a source or a sink names, in order; none of a pattern.
+
+    >>> topics_of({"topic": "a"}), topics_of({"topics": ["a", "b"]}), topics_of({"topic_pattern": "a.*"})
+    (['a'], ['a', 'b'], [])
+    """
+    return options.get(TOPICS, [options[TOPIC]] if TOPIC in options else [])
+
+
 @dataclass(frozen=True)
 class Topics:
     """The topics of a source in their order. Their partitions are numbered through: each topic has `room` for its own.
@@ -54,7 +63,7 @@ class Topics:
     @classmethod
     def of(cls, stream: str, options: Mapping[str, Any], room: int) -> Topics:
         """Those of a source. Raises ConfigError."""
-        names: Sequence[str] = options.get(TOPICS, [options[TOPIC]] if TOPIC in options else [])
+        names = topics_of(options)
         where, pattern = f"[sources.{stream}]", options.get(PATTERN)
         said = [name for name in (TOPIC, TOPICS, PATTERN) if name in options]
         if len(said) > 1:

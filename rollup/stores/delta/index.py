@@ -20,6 +20,7 @@ from deltalake import DeltaTable
 
 from rollup.plan.aggregation import TIMESTAMP
 from rollup.retrieval.since import Interval
+from rollup.stores.delta.standing import actions_of
 
 Longs = npt.NDArray[np.int64]
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -86,16 +87,12 @@ class FileIndex:
 
     def after(self, root: Path, version: int, later: int) -> FileIndex | None:
         """The files of a later version, by what the versions between have done; None when their logs are gone."""
-        if not version <= later <= version + _STEPS:
+        actions = _between(root, version, later)
+        if actions is None:
             return None
         added, removed = dict[str, Any](), set[str]()
-        for number in range(version + 1, later + 1):
-            try:
-                lines = (root / "_delta_log" / f"{number:020d}.json").read_text().split("\n")
-            except OSError:
-                return None
-            for action in map(json.loads, filter(None, lines)):  # not `splitlines`: a key may have any sign
-                _apply(root, action, added, removed)
+        for action in actions:
+            _apply(root, action, added, removed)
         return self._changed(f"{root}/", added, removed)
 
     def touched(self, root: Path, version: int, later: int) -> list[Interval] | None:
@@ -103,25 +100,21 @@ class FileIndex:
 
         A compaction is left out: its files have the rows of those that it removes.
         """
-        if not version <= later <= version + _STEPS:
+        actions = _between(root, version, later)
+        if actions is None:
             return None
         known = {path: (int(low), int(high)) for path, low, high in zip(self.paths, self.low, self.high, strict=True)}
         found = list[Interval]()
-        for number in range(version + 1, later + 1):
-            try:
-                lines = (root / "_delta_log" / f"{number:020d}.json").read_text().split("\n")
-            except OSError:
-                return None
-            for action in map(json.loads, filter(None, lines)):
-                for kind in {"add", "remove"} & action.keys():
-                    file = action[kind]
-                    path = f"{root}/{unquote(file['path'])}"
-                    if kind == "add":
-                        low, high, *_ = _numbers(file)
-                        known[path] = low, high
-                    if file.get("dataChange", True):
-                        low, high = known.get(path, (_LEAST, _MOST))
-                        found.append((low, high + 1))
+        for action in actions:
+            for kind in {"add", "remove"} & action.keys():
+                file = action[kind]
+                path = f"{root}/{unquote(file['path'])}"
+                if kind == "add":
+                    low, high, *_ = _numbers(file)
+                    known[path] = low, high
+                if file.get("dataChange", True):
+                    low, high = known.get(path, (_LEAST, _MOST))
+                    found.append((low, high + 1))
         return found
 
     def beside(self, other: FileIndex) -> list[Interval]:
@@ -146,6 +139,16 @@ class FileIndex:
         new = [np.array([file[i] for file in added.values()], np.int64) for i in range(4)]
         paths = [path for path, stays in zip(self.paths, kept, strict=True) if stays] + list(added)
         return FileIndex(paths, *(np.concatenate(pair) for pair in zip(old, new, strict=True)), digest=digest)
+
+
+def _between(root: Path, version: int, later: int) -> list[dict[str, Any]] | None:
+    """What the versions after one have done, up to a later one; None when their logs are gone, or they are too many."""
+    if not version <= later <= version + _STEPS:
+        return None
+    try:
+        return [action for number in range(version + 1, later + 1) for action in actions_of(root, number)]
+    except OSError:
+        return None
 
 
 def _number(path: str, numbers: Sequence[int]) -> int:

@@ -28,12 +28,17 @@ class Made:
     ours: bool
 
 
+def actions_of(path: Path, version: int) -> list[dict[str, Any]]:
+    """What the log of a table says that one version has done. Raises OSError where it is gone, ValueError where it is damaged."""
+    lines = (path / "_delta_log" / f"{version:020d}.json").read_text(encoding="utf-8").split("\n")
+    return [json.loads(line) for line in lines if line.strip()]  # not `splitlines`: a key may have any sign
+
+
 def made_after(path: Path, version: int) -> Iterator[Made]:
     """The versions of a table after one, as long as their log is there."""
     for number in itertools.count(version + 1):
         try:
-            lines = (path / "_delta_log" / f"{number:020d}.json").read_text(encoding="utf-8").splitlines()
-            actions: list[dict[str, Any]] = [json.loads(line) for line in lines if line.strip()]
+            actions = actions_of(path, number)
         except (OSError, ValueError):
             return
         yield _made(number, actions)
