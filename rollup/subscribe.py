@@ -6,7 +6,8 @@
 A subscription is the difference of two commits, again and again: that of the newest one and the one before it that the
 subscriber has seen. Between these there may have been others, so a slow reader gets each bucket once, as it is now, and
 nothing waits for him. The rows of buckets that were open in the commit before are kept here and compared. Of closed
-buckets a store knows which may have changed (`rollup.retrieval.since`).
+buckets a store knows which may have changed (`rollup.retrieval.since`). Where a grant hides rows, a change depends on
+the others alone: digests of what was seen say whether one of them has changed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rollup.plan.app import Item, Selection
 from rollup.retrieval.answer import FINAL
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, ask_for, per_level
-from rollup.retrieval.since import FIRST, LAST, Interval, Mark, first_open, joined
+from rollup.retrieval.since import FIRST, LAST, Hours, Interval, Mark, around_hours, first_open, joined
 from rollup.stores.base import Snapshot, Store
 
 COMMIT, CHANGE, UNTIL = "AGG_COMMIT", "AGG_CHANGE", "AGG_UNTIL"
@@ -84,7 +85,8 @@ class _Place:
     """The commit that the subscriber has seen, and what the next one is compared with.
 
     `low`: every bucket that begins earlier was closed. `base`: the rows from there on, None where they are not known.
-    `files`: the commit itself, where a store keeps earlier ones.
+    `files`: the commit itself, where a store keeps earlier ones. `hours`: digests of the closed rows, of a reader
+    from whom a grant hides rows, where it does not.
     """
 
     commit: int
@@ -92,6 +94,7 @@ class _Place:
     low: int
     base: pa.Table | None
     files: Snapshot | None
+    hours: Hours | None = None
 
 
 class Subscription:
@@ -162,11 +165,26 @@ class Subscription:
         place, begin = self._place, self._begin
         if place is None and begin is not None:
             place, self._begin = self._at(snapshot, begin), None
-        if place is None or place.commit > snapshot.number:
+        if place is None or place.commit > snapshot.number or (self._limited and not self._is_told(place)):
             return None
         if place.files is None and (mark := snapshot.mark(place.commit)) is not None and mark.token != place.token:
             return None
         return place
+
+    @property
+    def _limited(self) -> bool:
+        """Whether a grant hides rows: then no change may depend on these, so no range is void because of one."""
+        return self._aggregation.visible is not None
+
+    def _is_told(self, place: _Place) -> bool:
+        """Whether it is known exactly what a reader has seen at a place."""
+        if place.files is None:
+            return place.hours is not None
+        try:
+            self._store.as_of(AsOf(commit=place.commit))
+            return True
+        except StoreError:
+            return False
 
     def _at(self, snapshot: Snapshot, commit: int) -> _Place | None:
         """The place of a commit that another subscription has seen. Raises QueryError for one that is still to come."""
@@ -193,22 +211,27 @@ class Subscription:
         if place is None or changed is None:
             rows = self._rows(snapshot, FIRST, LAST)
             found = _Found([(self.ask.start, LAST)], [], [rows])
-            base = rows
+            base, closed = rows, Hours(self._engine)
         else:
-            base = self._rows(snapshot, place.low, LAST)
+            base, closed = self._rows(snapshot, place.low, LAST), place.hours
             found = _Found([], [], [])
             self._compare(found, (place.low, LAST), place.base, base)
             for interval in changed:
-                self._compare(found, interval, self._before(place, interval), self._rows(snapshot, *interval))
+                if closed is None:
+                    self._compare(found, interval, self._before(place, interval), self._rows(snapshot, *interval))
+                else:
+                    closed = self._compare_hours(found, closed, snapshot, interval, place.low)
             if low < place.low:
                 base = self._rows(snapshot, low, LAST)
-        kept = self._engine.run(f'SELECT * FROM base WHERE "{TIMESTAMP}" >= $low', {"low": low}, base=base)
+                closed = None if closed is None else Hours(self._engine).and_of(self._rows(snapshot, FIRST, low))
         files = snapshot if snapshot.in_files is not None else None
+        before, kept = self._parted(base, low)
+        hours = None if closed is None or files is not None or not self._limited else closed.and_of(before)
         cleared = [(_bound(start), _bound(end)) for start, end in joined(found.cleared)]
         change = Change(
             snapshot.number, cleared, self._ordered(found.removed, self._names), self._ordered(found.rows, None)
         )
-        return change, _Place(snapshot.number, mark.token, low, kept, files)
+        return change, _Place(snapshot.number, mark.token, low, kept, files, hours)
 
     def _changed(self, snapshot: Snapshot, place: _Place, low: int) -> list[Interval] | None:
         """Where rows of buckets may have changed that were closed at a place."""
@@ -232,6 +255,22 @@ class Subscription:
         found.rows.append(self._engine.run("SELECT * FROM now EXCEPT ALL SELECT * FROM before", **tables))
         gone = self._engine.run(f"SELECT {names} FROM before EXCEPT ALL SELECT {names} FROM now", **tables)
         found.removed.append(gone)
+
+    def _compare_hours(self, found: _Found, hours: Hours, snapshot: Snapshot, interval: Interval, low: int) -> Hours:
+        """As `_compare`, by what is known of the hours before `low` that the interval touches."""
+        begin, end = around_hours(interval)
+        now = self._rows(snapshot, begin, min(end, low))
+        others = hours.others((begin, end), now)
+        for start, stop in others:
+            rows = self._parted(self._parted(now, start)[1], stop)[0]
+            self._compare(found, (start, min(stop, low)), None, rows)
+            hours = hours.without([(start, stop)]).and_of(rows)
+        return hours
+
+    def _parted(self, rows: pa.Table, at: int) -> tuple[pa.Table, pa.Table]:
+        """The rows that begin before a time, and those that begin then or later."""
+        early = self._engine.run(f'SELECT * FROM rows WHERE "{TIMESTAMP}" < $at', {"at": at}, rows=rows)
+        return early, self._engine.run(f'SELECT * FROM rows WHERE "{TIMESTAMP}" >= $at', {"at": at}, rows=rows)
 
     def _rows(self, snapshot: Snapshot, low: int, high: int) -> pa.Table:
         """The rows of a range of buckets, none of them before those that are subscribed to."""

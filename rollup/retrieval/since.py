@@ -7,19 +7,22 @@ buckets change only by corrections, replays, repairs and retention, and a store 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from rollup.core.calendar import Duration, bucket_end, bucket_start
-from rollup.plan.aggregation import Aggregation
+from rollup.core.columns import ColumnEngine
+from rollup.core.identifiers import quoted
+from rollup.plan.aggregation import TIMESTAMP, Aggregation
 
 FIRST, LAST = -(2**62), 2**62
 """Before and behind every bucket start."""
 Interval = tuple[int, int]
 """All bucket starts from the first number on that are less than the second."""
-_DAY = 86_400_000
+_HOUR, _DAY = 3_600_000, 86_400_000
 _MOST = 8
 
 
@@ -85,3 +88,49 @@ def around(starts: npt.NDArray[np.int64]) -> list[Interval]:
     widest = np.argsort(gaps, kind="stable")[::-1][: _MOST - 1]
     cuts = np.sort(widest[gaps[widest] > gaps.min(initial=LAST)]) + 1
     return [(int(part[0]), int(part[-1]) + 1) for part in np.split(starts, cuts)]
+
+
+@dataclass(frozen=True)
+class Hours:
+    """A digest of the rows that begin in each hour: it finds the hours that have other rows now, and keeps no row.
+
+    >>> engine, rows = ColumnEngine(), pa.table({"AGG_TIMESTAMP": [0, 1000, 7_200_000], "n": [1, 2, 3]})
+    >>> hours = Hours(engine).and_of(rows)
+    >>> hours.others((0, 9_000_000), rows), hours.others((0, 9_000_000), rows.slice(1))
+    ([], [(0, 3600000)])
+    """
+
+    engine: ColumnEngine
+    digests: Mapping[int, int] = field(default_factory=dict[int, int])
+
+    def and_of(self, rows: pa.Table) -> Hours:
+        """With further rows, each of which is new."""
+        found = self._of(rows)
+        return replace(self, digests={**self.digests, **{at: self.digests.get(at, 0) + found[at] for at in found}})
+
+    def without(self, hours: Iterable[Interval]) -> Hours:
+        """Without the rows of some hours."""
+        gone = {low for low, _ in hours}
+        return replace(self, digests={at: each for at, each in self.digests.items() if at not in gone})
+
+    def others(self, within: Interval, rows: pa.Table) -> list[Interval]:
+        """The hours that touch a range and have other rows now; these are all `rows` of the hours."""
+        now, (low, high) = self._of(rows), around_hours(within)
+        known = {at: each for at, each in self.digests.items() if low <= at < high}
+        differ = {at for at in known.keys() | now.keys() if known.get(at) != now.get(at)}
+        return [(at, at + _HOUR) for at in sorted(differ)]
+
+    def _of(self, rows: pa.Table) -> Mapping[int, int]:
+        hour = f'"{TIMESTAMP}" - ("{TIMESTAMP}" % {_HOUR} + {_HOUR}) % {_HOUR}'
+        digest = f"sum(hash({', '.join(map(quoted, rows.column_names))}))::VARCHAR"
+        found = self.engine.run(f"SELECT {hour}, {digest} FROM rows GROUP BY 1", rows=rows)
+        return dict(zip(found[0].to_pylist(), map(int, found[1].to_pylist()), strict=True))
+
+
+def around_hours(within: Interval) -> Interval:
+    """All of the hours that a range touches.
+
+    >>> around_hours((5, 3_600_001))
+    (0, 7200000)
+    """
+    return within[0] // _HOUR * _HOUR, -(-within[1] // _HOUR) * _HOUR

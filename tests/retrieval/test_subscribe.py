@@ -131,6 +131,34 @@ def test_a_grant_holds(job: Callable[[str], tuple[LocalHost, Path]]) -> None:
         Asker(rollup.load(conf), grant=Grant((), ())).subscribe("A", "days")
 
 
+@pytest.mark.parametrize("kind", STORES)
+def test_nobody_is_told_of_rows_that_a_grant_hides(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Two jobs differ in hidden rows alone. Whoever listens, or comes back to them, is told the same of both."""
+    corrections = [("b", 7, START + 3 * HOUR), ("b", 7, START + 3 * HOUR + SECOND), ("it's", 1, START)]
+    batches = [
+        [(key, 1, START + at * HOUR // 2) for at in range(20) for key in KEYS],
+        [("a", 1, START + 10 * HOUR)],
+        [("a", 5, START + 2 * HOUR), ("a", 1, START + 5 * HOUR + SECOND)],
+        [("a", 1, START + 11 * HOUR)],
+    ]
+    told: dict[bool, list[Any]] = {True: [], False: []}
+    for hidden, found in told.items():
+        (tmp_path / str(hidden)).mkdir()
+        host = host_of(request, tmp_path / str(hidden), app("correct", 0), kind=kind)
+        asker = Asker(rollup.load(tmp_path / str(hidden) / "conf.toml"), grant=Grant(("A",), (("A", "k = 'a'"),)))
+        listening, known, seen = asker.subscribe("A", "seconds"), dict[Any, Any](), None
+        for batch in batches:
+            host.send("S", batch + corrections * hidden)
+            for each in (listening, asker.subscribe("A", "seconds", commit=seen)):
+                change = _next(each)
+                found.append((change.cleared, change.removed.to_pylist(), change.rows.to_pylist()))
+                put(known, change)
+            seen = change.commit
+        ours = [event for batch in batches for event in batch if event[0] == "a"]
+        assert known == grouped(ours, Duration.SECONDS, 0, 2**60)
+    assert told[True] == told[False]
+
+
 def test_tables_that_are_made_anew_are_told_anew(job: Callable[[str], tuple[LocalHost, Path]]) -> None:
     """After `recover --rebuild` commits are numbered from 1 again."""
     host, conf = job(app("correct"))

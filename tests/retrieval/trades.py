@@ -53,12 +53,15 @@ def _said(zone: str | None) -> str:
 STORES = ["delta", "sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 
 
-def host_of(request: pytest.FixtureRequest, folder: Path, text: str, zone: str | None = None) -> LocalHost:
-    """A job over a store of the kind that is the fixture's parameter; its configuration is `conf.toml` in the folder."""
-    if request.param == "delta":
+def host_of(
+    request: pytest.FixtureRequest, folder: Path, text: str, zone: str | None = None, kind: str | None = None
+) -> LocalHost:
+    """A job over a store of a kind, or that of the fixture's parameter; its configuration is `conf.toml` in the folder."""
+    kind = kind or request.param
+    if kind == "delta":
         return delta_host(folder, text, zone)
     url = f"sqlite:///{folder}/a.db"
-    if request.param == "postgresql":
+    if kind == "postgresql":
         new_url: NewUrl = request.getfixturevalue("new_url")
         url = new_url()
     (folder / "app.siddhi").write_text(text)
