@@ -29,7 +29,7 @@ SCHEMA = pa.schema(
     ]
 )
 """`level` of the answer; `reads`: its table, or `open buckets of` a level; rows that qualify; the commit that was read;
-for Delta the version of the table and how many of its files the range needs."""
+for Delta the version of the table and how many of its files the range needs, unless a grant hides some of their rows."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,8 @@ def explain(snapshot: Readable, ask: Ask) -> pa.Table:
                 "end": _shown(end, zone),
                 "commit": snapshot.number,
             }
-            files = _files(snapshot.in_files, level, start, end)
+            hidden = ask.aggregation.visible is not None
+            files = {} if hidden else _files(snapshot.in_files, level, start, end)
             rows.append({**common, "reads": ask.aggregation.table(level), "rows": counts.get(-1, 0), **files})
             opened = [finer for finer in ask.aggregation.levels if counts.get(int(finer))]
             rows += [
