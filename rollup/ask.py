@@ -147,16 +147,17 @@ class Asker:
         since: str | int | None = None,
         on: str | None = None,
         commit: int | None = None,
-        every: float = 0.5,
+        every: float | None = None,
     ) -> Subscription:
         """What each commit changes in the rows of a level; iterate over it, also with `async for`.
 
         `since` leaves out buckets that begin before it: a time, or a range as `within` takes it, of which the start
         counts. `on` is a condition over a row. `commit` is the one that was seen last: the first change has what is
-        different since, and without it all rows. `every` are the seconds between two looks. Raises a RollupError.
+        different since, and without it all rows. `every` are the seconds between two looks, or
+        `rollup.subscribe.EVERY`. Raises a RollupError.
         """
         from rollup.lang.sql.declarations import parse_condition
-        from rollup.subscribe import Subscription, asked
+        from rollup.subscribe import EVERY, Subscription, asked
 
         aggregation = self.program.aggregations.get(name)
         if aggregation is None:
@@ -164,7 +165,7 @@ class Asker:
             raise QueryError(f"{name!r} is no aggregation", hint=f"subscriptions are to aggregations: {known}")
         start = bounds([since], self.zone)[0] if isinstance(since, str) else since
         ask = asked(aggregation, per, start, None if on is None else parse_condition(on))
-        return Subscription(self.store(name), self.engine, ask, commit, every)
+        return Subscription(self.store(name), self.engine, ask, commit, EVERY if every is None else every)
 
     def store(self, name: str) -> Store:
         """The store of an aggregation."""

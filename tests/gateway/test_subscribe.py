@@ -20,6 +20,7 @@ import asyncpg
 import psycopg
 import pytest
 
+from rollup.gateway.rewriting import subscribing
 from rollup.hosts.local import LocalHost
 from rollup.stores.databases import store_of
 from tests.gateway.trades import APP, Serving, at, before_postgres, configuration, folder, host, let_ann_read
@@ -28,6 +29,12 @@ from tests.servers.postgres import PostgresServer
 DAYS = "COPY (SUBSCRIBE TradeAgg PER 'days') TO STDOUT"
 Event = tuple[str, float, int, int]
 Sums = dict[tuple[int, str], tuple[float, int]]
+
+
+@pytest.fixture(autouse=True)
+def _looking_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test waits half a second for each look."""
+    monkeypatch.setattr(subscribing, "EVERY", 0.02)
 
 
 @pytest.fixture(scope="module", params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])

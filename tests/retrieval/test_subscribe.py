@@ -46,7 +46,7 @@ def put(known: Rows, change: Change) -> None:
 def drawn(seed: int, late: bool) -> list[list[tuple[str | None, int, int]]]:
     """Batches of events whose time goes on by leaps of all sizes; with `late` some are of long ago."""
     draw, now, batches = random.Random(seed), START, []
-    for _ in range(10):
+    for _ in range(7):
         batch = []
         for _ in range(draw.randrange(1, 6)):
             now += draw.choice([0, 200, SECOND, 70 * SECOND, HOUR, DAY, 40 * DAY])
@@ -56,6 +56,7 @@ def drawn(seed: int, late: bool) -> list[list[tuple[str | None, int, int]]]:
     return batches
 
 
+@pytest.mark.few("delta-0", "sqlite-1", "postgresql-0")
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_put_together_is_the_sums_of_the_events(
     job: Callable[[str], tuple[LocalHost, Path]], seed: int
