@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from rollup.gateway.rewriting import loaded
 from rollup.gateway.servers.options import ServeOptions
 from tests.gateway.trades import JANUARY, Serving, at, configuration, events, folder, host
 
@@ -121,6 +122,46 @@ def test_an_open_transaction_holds_no_more_than_its_share_and_others_go_on() -> 
             one.rollback()
             for day in range(20, 24):
                 assert one.execute(january(day)).fetchone() == (6,)
+
+
+def test_a_transaction_that_reads_loaded_rows_by_name_is_ended_where_they_have_to_go(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is held for it, so it would keep more than its share, and the others' rows would go at once."""
+    monkeypatch.setattr(loaded, "_PATIENCE", 0.1)
+
+    def january(day: int) -> str:
+        return f"SELECT count(*) FROM TradeAgg WITHIN '2018-01-{day:02d} **:**:**' PER 'hours' t"
+
+    with folder() as made:
+        conf = configuration(made)
+        host(conf).send("Trades", events("2018-01"))
+        with (
+            Serving(conf) as serving,
+            psycopg.connect(**serving.login(), autocommit=True) as client,
+            psycopg.connect(**serving.login()) as honest,
+        ):
+            slices = serving.delta.all_shares[0].slices
+            assert honest.execute(january(1)).fetchone() == (6,)
+            holders: list[psycopg.Connection] = []
+            for day in range(2, 6):
+                assert client.execute(january(day)).fetchone() == (6,)
+                names = client.execute("SELECT relname FROM pg_class WHERE relname ~ '^slice_'").fetchall()
+                holders.append(psycopg.connect(**serving.login()))
+                for (name,) in names:
+                    holders[-1].execute(f"SELECT count(*) FROM _rollup.{name}".encode())
+            slices.budget.tables = 4
+            for day in range(6, 20):
+                assert client.execute(january(day)).fetchone() == (6,)
+            deadline = time.monotonic() + 60
+            while slices.over_budget():
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            assert honest.execute(january(1)).fetchone() == (6,), "who holds its share goes on"
+            for holder in holders:
+                with pytest.raises(psycopg.Error, match="its transaction reads slice_"):
+                    holder.execute("SELECT 1")
+                holder.close()
 
 
 @pytest.mark.slow

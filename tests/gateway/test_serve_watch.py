@@ -53,7 +53,7 @@ def test_a_watch_that_met_any_error_is_kept_again(monkeypatch: pytest.MonkeyPatc
     endpoint.private = private
 
     class Alike:
-        slices = SimpleNamespace(forget=lambda: forgotten.append("slices"))
+        slices = SimpleNamespace(forget=lambda: forgotten.append("slices"), overdue=list)
 
     endpoint.shares = {"ann": Alike()}
 

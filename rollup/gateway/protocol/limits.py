@@ -14,6 +14,8 @@ class Limits:
     """Bounds of the gateway; times in seconds, sizes in bytes; None means no bound."""
 
     max_connections: int = 100
+    user_statements: int | None = None
+    """How many statements of one user run at once."""
     max_query_bytes: int = 4 << 20
     startup_timeout: float = 30.0
     statement_timeout: float | None = None
@@ -39,7 +41,7 @@ class Overdue(Enum):
 class Activity:
     """Whether a session is at work, and since when, told from the messages that pass.
 
-    A Query, FunctionCall or Sync asks for one ReadyForQuery; Parse, Bind and Close keep the session at work until the
+    A Query, FunctionCall or Sync asks for one ReadyForQuery; Parse, Bind, Execute and Close keep the session at work until the
     Sync. The answer to the login counts as one more.
     """
 
@@ -65,8 +67,8 @@ class Activity:
             self.since = now
         if kind in b"QSF":
             self._owed += 1
-        if kind in b"QSFPBC":
-            self._unsynced = kind in b"PBC"
+        if kind in b"QSFPBEC":
+            self._unsynced = kind in b"PBEC"
 
     def ready(self, now: float, status: bytes) -> None:
         """The backend sent ReadyForQuery. A Sync that COPY swallowed is never answered, so the debt ends at zero."""

@@ -32,6 +32,7 @@ from rollup.gateway.protocol.session import (
     hang_up,
 )
 from rollup.gateway.protocol.startup import CHUNK, Door, Opening, Rejected, opening
+from rollup.gateway.protocol.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -103,6 +104,8 @@ class Gateway:
         self._sessions: set[Session] = set()
         self._guests: dict[asyncio.Task[None], Guest] = {}
         self._failures = Failures()
+        most = self._limits.max_connections
+        self._turns = Turns(most, self._limits.user_statements or most)
         self._listener: asyncio.Server | None = None
         self._watch: asyncio.Task[None] | None = None
 
@@ -198,7 +201,9 @@ class Gateway:
     async def _session(self, reader: asyncio.StreamReader, guest: Guest, begun: Opening) -> None:
         server = await self._server()
         server[1].write(begun.packet)
-        guest.session = session = Session((reader, guest.writer), server, self._rewriting(guest.user), self._limits)
+        guest.session = session = Session(
+            (reader, guest.writer), server, self._rewriting(guest.user), self._limits, guest.user, self._turns
+        )
         session.judged = partial(self._judged, guest)
         session.isolated = b"isolation" in begun.packet.lower()
         self._sessions.add(session)

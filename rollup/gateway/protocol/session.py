@@ -18,6 +18,7 @@ from rollup.gateway.protocol.forbidden import SHORT, forbidden
 from rollup.gateway.protocol.limits import Activity, Limits, Overdue
 from rollup.gateway.protocol.refusal import Missing, Refusal
 from rollup.gateway.protocol.startup import CHUNK
+from rollup.gateway.protocol.turns import Turns
 from rollup.gateway.protocol.wire import Message, Splitter
 
 log = logging.getLogger(__name__)
@@ -42,14 +43,19 @@ VISITOR: ContextVar[Session] = ContextVar("VISITOR")
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 _T = TypeVar("_T")
-_WATCHED_OF_CLIENT = b"QPBCSFX"
+_WATCHED_OF_CLIENT = b"QPBECSFX"
+_WORK = b"QPBEF"
+"""Messages for which the server works."""
 _WATCHED_OF_SERVER = b"RSKZEN"
 _LINGER = 1.0
 _WRONG_PASSWORD = b"28P01"
 _SASL = (10).to_bytes(4, "big")
 _LONGEST_ANSWER_LOOKED_AT = 1 << 20
 _FIRST = asyncio.FIRST_COMPLETED
+_GOOD_BYE = wire.message(b"X", b"")
 _SOON = 0.01
+_NO_STATEMENT = b"rollup refused"
+"""A name of our own: a Parse without a name would drop the client's statement that has none."""
 _SIMPLE = Refusal(
     "a SUBSCRIBE is answered as a COPY, which has no prepared form",
     "0A000",
@@ -92,7 +98,12 @@ class Copied(Protocol):
 class Session:
     """The life of one connection after its StartupMessage was let in. `run` returns when it is over."""
 
-    def __init__(self, client: Pipe, server: Pipe, rewriting: Rewriting, limits: Limits) -> None:
+    def __init__(
+        self, client: Pipe, server: Pipe, rewriting: Rewriting, limits: Limits, user: str, turns: Turns
+    ) -> None:
+        self.user = user
+        self._turns = turns
+        self._has_turn = False
         self._reader, self._writer = client
         self._server_reader, self._server_writer = server
         self._rewriting = rewriting
@@ -140,6 +151,7 @@ class Session:
                 task.cancel()
             self._let_go()
             results = await asyncio.gather(upstream, downstream, return_exceptions=True)
+            self._give_turn_back()
             self._server_writer.close()
             await self._part(next((each for each in results if isinstance(each, wire.ProtocolViolation)), None))
 
@@ -215,9 +227,12 @@ class Session:
         self.activity.sent(time.monotonic(), piece.kind)
         self._leaving = self._leaving or piece.kind == b"X"
         self.simple = piece.kind == b"Q"
-        if piece.kind in b"QP":
+        if piece.kind in _WORK:
             # A text may make the rewriter load data, so nobody gets that far before the server let him in.
             await self._open.wait()
+            no = None if self._has_turn else await self._turn()
+            if no is not None:
+                return self._refused(piece, no)
         if not piece.whole:
             return self._too_long(piece)
         if piece.kind == b"Q":
@@ -232,8 +247,32 @@ class Session:
 
     def _too_long(self, piece: Message) -> bytes:
         limit = self._limits.max_query_bytes
-        no = Refusal(f"a message of more than {limit} bytes is not taken", refusal.TOO_LONG)
-        return no.as_query(self._secret) if piece.kind == b"Q" else no.as_parse(self._secret, b"")
+        return self._refused(piece, Refusal(f"a message of more than {limit} bytes is not taken", refusal.TOO_LONG))
+
+    def _refused(self, piece: Message, no: Refusal) -> bytes:
+        """What the server gets in the place of a message; only those of a kind that has no Sync are answered at once."""
+        return no.as_query(self._secret) if piece.kind in b"QF" else no.as_parse(self._secret, _NO_STATEMENT)
+
+    async def _turn(self) -> Refusal | None:
+        """Wait until one more statement of this user may run, unless the client cancels it or goes."""
+        if self._turns.may(self.user):
+            return await self._take_turn()
+        waiting = asyncio.ensure_future(self._worked(self._take_turn(), ""))
+        try:
+            while not waiting.done():
+                await self._listen(waiting)
+            return waiting.result()
+        finally:
+            waiting.cancel()
+
+    async def _take_turn(self) -> None:
+        await self._turns.take(self.user)
+        self._has_turn = True
+
+    def _give_turn_back(self) -> None:
+        if self._has_turn:
+            self._has_turn = False
+            self._turns.give_back(self.user)
 
     async def _query(self, piece: Message) -> bytes:
         text, end = wire.cstring(piece.body)
@@ -267,8 +306,7 @@ class Session:
         if text is None or self._rewriting.bind is None:
             return piece.raw
         no = await self._worked(self._rewriting.bind(text, bound.parameters), text)
-        # A name of our own: a Parse without a name would drop the client's statement that has none.
-        return no.as_parse(self._secret, b"rollup refused") if isinstance(no, Refusal) else piece.raw
+        return self._refused(piece, no) if isinstance(no, Refusal) else piece.raw
 
     async def _rewritten(self, raw: bytes) -> bytes | Refusal | None:
         """The new text in the client's encoding, None to leave the message as it is, or why it is refused."""
@@ -331,6 +369,7 @@ class Session:
             await asyncio.sleep(_SOON)
         if self.activity.status == b"E":
             return Refusal("current transaction is aborted, commands ignored until end of transaction block", "25P02")
+        self._give_turn_back()  # it takes nothing of the server, for as long as it lasts
         sending = asyncio.ensure_future(self._worked(self._sent(copied), sql))
         try:
             while not sending.done():
@@ -339,20 +378,20 @@ class Session:
         finally:
             sending.cancel()
 
-    async def _listen(self, sending: asyncio.Future[Refusal]) -> None:
-        """Wait for the end of a COPY of ours or for what the client sends; the COPY is canceled where that is good-bye."""
+    async def _listen(self, work: asyncio.Future[Any]) -> None:
+        """Wait for the end of work of ours or for what the client sends; the work is canceled where that is good-bye."""
         if self._reading is None and len(self._early) < CHUNK:
             self._reading = asyncio.ensure_future(self._reader.read(CHUNK))
         reading = self._reading
-        await asyncio.wait({sending} if reading is None else {sending, reading}, return_when=_FIRST)
-        if reading is None or not reading.done() or sending.done():
+        await asyncio.wait({work} if reading is None else {work, reading}, return_when=_FIRST)
+        if reading is None or not reading.done() or work.done():
             return
         data = b"" if reading.exception() is not None else reading.result()
-        if data and data[:1] != b"X":
+        if data and data != _GOOD_BYE:
             self._early, self._reading = self._early + data, None
             return
         self.cancel_work()
-        await sending
+        await work
 
     async def _sent(self, copied: Copied) -> Refusal:
         head = wire.copy_out(await copied.begin())
@@ -414,6 +453,7 @@ class Session:
         self.activity.ready(time.monotonic(), status)
         self._open.set()
         if not self.activity.busy:
+            self._give_turn_back()
             self._let_go(status == b"I")
         self._moved = self._moved if self.activity.busy else []
 

@@ -3,7 +3,7 @@
 A table never changes, so whoever reads it reads one whole commit. It stays until the transaction of a session that was
 given its name ends, as PostgreSQL keeps one from being dropped as long. Of the others, those of older commits go first,
 then those that were asked for longest ago. A transaction holds no more than nobody holds: one alone up to half of the
-budget, two a third each.
+budget, two a third each. Who reads a table by its own name holds no share of it: where it has to go, it goes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import itertools
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -35,6 +36,8 @@ from rollup.retrieval.tables import TableReader
 log = logging.getLogger(__name__)
 
 _FIRST, _LAST = -(2**63), 2**63 - 1
+_PATIENCE = 2.0
+"""Seconds for which somebody may read a table that has to go, as one does who looks at the sizes of all tables."""
 _MILLISECONDS = re.compile(r"0|-?[1-9][0-9]{8,18}")
 """Short numbers are none: somebody who writes '2018' means a year."""
 
@@ -79,7 +82,8 @@ class Slices:
     loads: int = 0
     _known: dict[Key, Slice] = field(default_factory=dict[Key, Slice])
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
-    _doomed: list[Slice] = field(default_factory=list[Slice])
+    _doomed: dict[Slice, float] = field(default_factory=dict[Slice, float])
+    """Tables that nobody is given any more, and since when."""
     _evicting: asyncio.Task[None] | None = None
     _held_by: WeakKeyDictionary[Session, set[Slice]] = field(default_factory=WeakKeyDictionary[Session, set[Slice]])
 
@@ -206,15 +210,23 @@ class Slices:
             wanted = self._known.get(victim.key) is victim and (self.over_budget() or victim in self._stale())
             if wanted and victim.loaded and not victim.pins:
                 del self._known[victim.key]
-                self._doomed.append(victim)
+                self._doomed[victim] = time.monotonic()
                 await self._drop([victim])
 
-    async def _drop(self, victims: list[Slice]) -> None:
+    def overdue(self) -> list[str]:
+        """The tables that somebody has read for too long while they have to go, for want of room; each is tried again."""
+        if not self._doomed or not self.over_budget():
+            return []
+        self._evict_soon()
+        late = time.monotonic() - _PATIENCE
+        return [each.table for each, since in self._doomed.items() if since < late]
+
+    async def _drop(self, victims: Iterable[Slice]) -> None:
         """Drop tables that nobody is given any more; one that a query still reads is tried again next time."""
         for victim in tuple(victims):
             try:
                 if await self._in_thread(lambda victim=victim: self.loader.drop(victim.table)):
-                    self._doomed.remove(victim)
+                    self._doomed.pop(victim, None)
                     self.evicted += 1
             except RollupError as problem:
                 log.warning("a table could not be dropped: %s", problem)

@@ -1,8 +1,8 @@
 """Reads the texts of clients in processes of their own, since reading one takes long and nobody else may wait for it.
 
 Reading is plain Python, some 4 µs a character: a megabyte takes seconds. On the event loop it would hold up every
-client, in a thread still most of them. So a few processes read. Texts that are long, or take long, never have all of
-them, and their processes give way to the others of the machine. What was read of a short text is kept.
+client, in a thread still most of them. So a few processes read. Long texts never have all of them, nor have the texts of
+one user. A process that reads a long text gives way to the others of the machine. What was read of a short text is kept.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pickle
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,16 @@ import rollup
 from rollup.core.errors import QueryError, RollupError, StoreError
 from rollup.core.periods import may_say
 from rollup.gateway.protocol.forbidden import SHORT, forbidden
+from rollup.gateway.protocol.session import VISITOR
+from rollup.gateway.protocol.turns import Turns
 from rollup.gateway.rewriting.reader_process import GUARD, PARTS, WHOLE, Names, takes_too_long
 from rollup.plan.aggregation import Aggregation
 
 log = logging.getLogger(__name__)
 
-PROCESSES, _FOR_SHORT = 4, 2
+PROCESSES, _OF_A_USER = 4, 2
+_LONG, _LONG_OF_A_USER = 2, 1
+"""Processes, and how many of them one user may have; the same of those that read long texts."""
 _SHORT_PATIENCE, _LONGEST = 2.0, 60.0
 """Seconds: of a processor for a short text, since a busy machine makes no text long; by the clock for any."""
 _AGAIN = 1.0
@@ -47,7 +52,7 @@ class Readers:
         self._told = pickle.dumps((dict(aggregations), schema))
         self._final = schema is not None
         self._idle: asyncio.Queue[Child] = asyncio.Queue()
-        self._long = asyncio.Semaphore(PROCESSES - _FOR_SHORT)
+        self._turns, self._long = Turns(PROCESSES, _OF_A_USER), Turns(_LONG, _LONG_OF_A_USER)
         self.children: set[Child] = set()
         self._kept: OrderedDict[tuple[str, bool, Names], Any] = OrderedDict()
         self._errands: set[asyncio.Task[None]] = set()
@@ -93,10 +98,10 @@ class Readers:
         return bool(await self._asked(GUARD, text)) if len(text) > SHORT else forbidden(text)
 
     async def _asked(self, what: str, text: str | bytes, names: Names = None) -> Any:
-        if len(text) <= SHORT:
-            return await self._answered(what, text, names, long=False)
-        async with self._long:
-            return await self._answered(what, text, names, long=True)
+        session = VISITOR.get(None)
+        user, long = "" if session is None else session.user, len(text) > SHORT
+        async with self._long.taken(user) if long else nullcontext(), self._turns.taken(user):
+            return await self._answered(what, text, names, long)
 
     async def _answered(self, what: str, text: str | bytes, names: Names, long: bool) -> Any:
         while (child := await self._idle.get()).gone:  # ended from outside while it had nothing to do

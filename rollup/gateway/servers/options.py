@@ -11,6 +11,7 @@ An example:
     statement_timeout = 300            # seconds
     row_limit = 1000000                # of one source of a query
     max_connections = 100
+    user_statements = 4                # of one user that run at once; the default is two a processor
     memory_mb = 1024                   # of loaded rows
     query_mb = 2048                    # of all running queries; one may take half
     data = "tables/_rollup/_gateway"   # the private server's folder
@@ -45,6 +46,7 @@ _NUMBERS = {
     "statement_timeout": 300,
     "row_limit": 1_000_000,
     "max_connections": 100,
+    "user_statements": 2 * (os.cpu_count() or 1),
     "memory_mb": 1024,
     "query_mb": 2048,
 }
@@ -71,6 +73,7 @@ class ServeOptions:
     statement_timeout: int = 300
     row_limit: int = 1_000_000
     max_connections: int = 100
+    user_statements: int = _NUMBERS["user_statements"]
     memory_mb: int = 1024
     query_mb: int = 2048
 
@@ -107,6 +110,7 @@ class ServeOptions:
         """What a session may use."""
         return Limits(
             max_connections=self.max_connections,
+            user_statements=self.user_statements,
             statement_timeout=float(self.statement_timeout),
             idle_in_transaction_timeout=_IDLE_IN_TRANSACTION,
         )

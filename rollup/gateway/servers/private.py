@@ -113,17 +113,21 @@ class PrivateServer:
                 return self._leader(max(taken, key=taken.__getitem__))
         return None
 
+    def readers(self, database: str, tables: Sequence[str]) -> list[int]:
+        """The processes of the sessions whose transactions read some of the loaded tables of a database."""
+        with self._working(database) as cursor:
+            cursor.execute(
+                "select distinct coalesce(leader_pid, pid) from pg_locks join pg_stat_activity using (pid)"
+                " join pg_class on relation = pg_class.oid where relname = any(%s) and granted",
+                (list(tables),),
+            )
+            return [int(pid) for (pid,) in cursor.fetchall()]
+
     def _leader(self, pid: int) -> int:
         """The process of the session that a process works for: one of several at a query is no session of its own."""
-        connection = psycopg2.connect(self.dsn)
-        try:
-            with connection, connection.cursor() as cursor:
-                cursor.execute(
-                    "select leader_pid from pg_stat_activity where pid = %s and leader_pid is not null", (pid,)
-                )
-                found = cursor.fetchone()
-        finally:
-            connection.close()
+        with self._working(DATABASE) as cursor:
+            cursor.execute("select leader_pid from pg_stat_activity where pid = %s and leader_pid is not null", (pid,))
+            found = cursor.fetchone()
         return int(found[0]) if found else pid
 
     def start(self) -> None:

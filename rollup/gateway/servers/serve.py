@@ -26,6 +26,7 @@ from rollup.dimensions import dimensions
 from rollup.gateway.protocol.proxy import Gateway
 from rollup.gateway.protocol.session import VISITOR, Rewriting, Session
 from rollup.gateway.protocol.wire import Parameter
+from rollup.gateway.rewriting.catalog import INNER
 from rollup.gateway.rewriting.kept import KeptTables
 from rollup.gateway.rewriting.loaded import Budget
 from rollup.gateway.rewriting.mentions import Reader
@@ -152,6 +153,7 @@ class DeltaEndpoint:
             await asyncio.to_thread(self.private.give_way)
             with contextlib.suppress(psycopg2.Error, OSError):  # it may go at any moment
                 await self._end_greediest(await asyncio.to_thread(self.private.greediest))
+                await self._end_readers()
             return
         log.warning("the private server has gone; it is started again")
         await asyncio.to_thread(self.private.restart)
@@ -159,13 +161,20 @@ class DeltaEndpoint:
             share.slices.forget()
 
     async def _end_greediest(self, pid: int | None) -> None:
+        if pid is not None:
+            self._end(pid, "53200", "all queries together take too much memory or disk, this one most")
+
+    async def _end_readers(self) -> None:
+        """End transactions that read loaded rows by the name of their table, which keeps these from making room."""
+        for share in self.all_shares:
+            if tables := share.slices.overdue():
+                for pid in await asyncio.to_thread(self.private.readers, share.database, tables):
+                    self._end(pid, "53400", f"its transaction reads {', '.join(tables[:3])} in {INNER}, which must go")
+
+    def _end(self, pid: int, sqlstate: str, why: str) -> None:
         assert self._gateway is not None
-        if pid is not None and self._gateway.end(
-            pid,
-            "53200",
-            "terminating connection because all queries together take too much memory or disk, this one most",
-        ):
-            log.warning("queries take more than they may: the session that takes most (process %d) is ended", pid)
+        if self._gateway.end(pid, sqlstate, f"terminating connection because {why}"):
+            log.warning("the session of process %d is ended: %s", pid, why)
 
 
 class PostgresEndpoint:
