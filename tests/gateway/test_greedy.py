@@ -59,7 +59,9 @@ GREEDY = {
 @pytest.fixture(scope="module")
 def serving() -> Iterator[Serving]:
     with folder() as made:
-        conf = configuration(made, serve=f"port = 0\nstatement_timeout = {SECONDS}\nquery_mb = {MEGABYTES}")
+        conf = configuration(
+            made, serve=f"port = 0\nstatement_timeout = {SECONDS}\nquery_mb = {MEGABYTES}\nuser_statements = 16"
+        )
         host(conf).send("Trades", events("2018-01"))
         with Serving(conf, ServeOptions.of(conf)) as running:
             yield running
