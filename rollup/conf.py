@@ -15,6 +15,7 @@ An example:
     [store]
     kind = "delta"                     # delta or sql
     path = "tables"
+    iceberg = { namespace = "trades", uri = "sqlite:///iceberg.db" }   # a catalog that lists the tables, too
 
     [late]
     policy = "correct"                 # of aggregations that declare none: merge (default), drop, correct

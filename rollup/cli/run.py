@@ -42,18 +42,18 @@ def run(
     ready(found, program)
     reach(found, program)
 
+    from rollup.hosts.listeners.listening import Listeners
     from rollup.hosts.reporting.dead_records import DeadRecords, TooManyDead
     from rollup.hosts.reporting.progress import Reporter, as_json
     from rollup.hosts.spark.ownership import claim
     from rollup.hosts.spark.session import coming
-    from rollup.hosts.telemetry.emitting import Telemetry
 
     claim(found, program)
     kinds = {name: options["kind"] for name, options in found.sources.items()}
     dead = DeadRecords(found.sources, found.fail_above)
     if json_logs:
         as_json()
-    telemetry = Telemetry(found, program, "run")
+    listeners = Listeners(found, program, "run")
     reporter = Reporter(
         metrics_json,
         found.metrics_port,
@@ -61,7 +61,7 @@ def run(
         host=found.metrics_host,
         dead=dead,
         json_logs=json_logs,
-        telemetry=telemetry,
+        listeners=listeners,
     )
     reporter.warn(f"warning: {found.app}, {said}" for said in program.notices)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C, for as long as there is nothing to stop
@@ -85,7 +85,7 @@ def run(
 
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, stop)
-            with telemetry:
+            with listeners:
                 host.run(once)
         except TooManyDead as problem:
             print(f"rollup: {problem}", file=sys.stderr)

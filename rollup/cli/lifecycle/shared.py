@@ -104,17 +104,18 @@ def chosen(path: Path, name: str | None) -> Iterator[Chosen]:
 
 
 def emitted(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, whose runs are emitted to the systems of [telemetry]."""
+    """The command, which the listeners of the configuration follow."""
 
     @wraps(command)
     def run(conf: Path, *given: Any, **options: Any) -> None:
         found = load(conf)
-        if not found.telemetry or options.get("dry_run"):
+        from rollup.hosts.listeners.listening import Listeners, wanted
+
+        if not wanted(found) or options.get("dry_run"):
             command(conf, *given, **options)
             return
-        from rollup.hosts.telemetry.emitting import Telemetry
 
-        with Telemetry(found, found.program(), command.__name__):
+        with Listeners(found, found.program(), command.__name__):
             command(conf, *given, **options)
 
     return run

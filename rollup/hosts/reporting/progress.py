@@ -23,7 +23,7 @@ from rollup.hosts.reporting.old_times import OldTimes
 from rollup.hosts.reporting.report import BatchReport
 
 if TYPE_CHECKING:
-    from rollup.hosts.telemetry.emitting import Telemetry
+    from rollup.hosts.listeners.listening import Listeners
 
 _LATE = {"MERGE": "moved", "DROP": "dropped", "CORRECT": "corrected"}
 """What happens to a late event under each policy."""
@@ -35,7 +35,7 @@ class Reporter:
     """Takes batch reports; `metrics_json` also writes one JSON line a batch to a file.
 
     `kinds` has the kind of each stream's source, for what is said of late events; `dead` says what is of dead ones.
-    `json_logs` says that warnings go with the logs, which `as_json` makes lines of JSON; `telemetry` emits
+    `json_logs` says that warnings go with the logs, which `as_json` makes lines of JSON; `listeners` emits
     batches to other systems.
     """
 
@@ -48,7 +48,7 @@ class Reporter:
         host: str = "127.0.0.1",
         dead: DeadRecords | None = None,
         json_logs: bool = False,
-        telemetry: Telemetry | None = None,
+        listeners: Listeners | None = None,
     ) -> None:
         self._json_logs = json_logs
         self._dead = dead or DeadRecords()
@@ -57,7 +57,7 @@ class Reporter:
         self._log = structlog.get_logger("rollup")
         self._metrics = Metrics()
         self._late, self._old, self._future, self._zones = LateEvents(kinds), OldTimes(), FutureTimes(), ManyZones()
-        self._telemetry = telemetry
+        self._listeners = listeners
         self._server = None if port is None else _serving(host, port, self._metrics.registry)
         self.events = 0
 
@@ -73,7 +73,7 @@ class Reporter:
             print("\r\x1b[2K" + line(report), end="", file=sys.stderr, flush=True)
         elif report.events:
             self._log.info("batch", **fields(report))
-        looked = filter(None, (self._dead, self._old, self._future, self._zones, self._late, self._telemetry))
+        looked = filter(None, (self._dead, self._old, self._future, self._zones, self._late, self._listeners))
         self.warn(said for each in looked for said in each.observe(report))
 
     @property

@@ -29,7 +29,8 @@ class Traces:
     def __init__(self, conf: Conf, program: Program, command: str) -> None:
         app = Path(conf.app).stem
         self._provider = TracerProvider(resource=Resource.create({"service.name": "rollup", "rollup.app": app}))
-        address = f"{conf.telemetry['traces'].rstrip('/')}/v1/traces"
+        self.address = conf.telemetry["traces"]
+        address = f"{self.address.rstrip('/')}/v1/traces"
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(address, timeout=_SECONDS)))
         self._tracer = self._provider.get_tracer("rollup")
         self._command, self._began = command, 0.0

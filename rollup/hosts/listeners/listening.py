@@ -1,6 +1,6 @@
-"""`[telemetry]` of a configuration: where commands and batches are emitted to, and what is said when that fails.
+"""The systems that follow commands and batches, as a configuration names them, and what is said when one cannot be reached.
 
-Nothing of it can stop a job or hold it up: events are sent beside it, and what cannot be sent is a warning.
+Nothing of it can stop a job or hold it up: they are sent to beside it, and what cannot be sent is a warning.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from rollup.conf import Conf
 from rollup.core.entries import loaded
@@ -18,15 +18,34 @@ from rollup.hosts.reporting.late_events import AGAIN
 from rollup.hosts.reporting.report import BatchReport
 from rollup.program import Program
 
-LISTENERS = {
-    "lineage": ("rollup.hosts.telemetry.lineage:Lineage", "openlineage"),
-    "traces": ("rollup.hosts.telemetry.traces:Traces", "opentelemetry"),
-}
-"""By the key of the table that has its address: the listener, and where its library logs."""
+
+class Kind(NamedTuple):
+    """A kind of listener: the table and key of the configuration that ask for it, its class, extra, and its library's logger."""
+
+    table: str
+    key: str
+    entry: str
+    extra: str
+    logger: str
+
+
+KINDS = (
+    Kind("telemetry", "lineage", "rollup.hosts.listeners.lineage:Lineage", "telemetry", "openlineage"),
+    Kind("telemetry", "traces", "rollup.hosts.listeners.traces:Traces", "telemetry", "opentelemetry"),
+    Kind("store", "iceberg", "rollup.hosts.listeners.iceberg:Iceberg", "iceberg", "pyiceberg"),
+)
+
+
+def wanted(conf: Conf) -> list[Kind]:
+    """The kinds of listeners that a configuration asks for."""
+    return [kind for kind in KINDS if kind.key in getattr(conf, kind.table)]
 
 
 class Listener(Protocol):
     """A system that follows a command: its begin and end (seconds since 1970), and each batch with events."""
+
+    address: str
+    """What it is called when it cannot be reached."""
 
     def begin(self, at: float) -> None: ...
 
@@ -35,16 +54,15 @@ class Listener(Protocol):
     def batch(self, report: BatchReport) -> None: ...
 
 
-class Telemetry:
+class Listeners:
     """All listeners of one command, as a context: its end says how the command ended."""
 
     def __init__(self, conf: Conf, program: Program, command: str) -> None:
         self._listeners: list[tuple[Listener, Unsent]] = []
-        with needed_by("[telemetry]", "telemetry"):
-            for key, (entry, logger) in LISTENERS.items():
-                if key in conf.telemetry:
-                    listener = loaded(entry)(conf, program, command)
-                    self._listeners.append((listener, Unsent(logger, conf.telemetry[key])))
+        for kind in wanted(conf):
+            with needed_by(f"[{kind.table}] {kind.key}", kind.extra):
+                listener = loaded(kind.entry)(conf, program, command)
+            self._listeners.append((listener, Unsent(kind, listener.address)))
 
     def __enter__(self) -> Self:
         now = time.time()
@@ -78,11 +96,11 @@ class Telemetry:
 class Unsent(logging.Handler):
     """Counts what a library logs because it cannot send; its own lines, one for every try, are not shown."""
 
-    def __init__(self, logger: str, address: str) -> None:
+    def __init__(self, kind: Kind, address: str) -> None:
         super().__init__(logging.WARNING)
-        self._address = address
+        self._kind, self._address = kind, address
         self._count, self._said, self._last = 0, -AGAIN, ""
-        found = logging.getLogger(logger)
+        found = logging.getLogger(kind.logger)
         found.handlers, found.propagate = [self], False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -97,6 +115,7 @@ class Unsent(logging.Handler):
         """What to say of it; at most once in so many seconds."""
         if not self._count or time.monotonic() < self._said + again:
             return []
-        said = f"warning: [telemetry]: {self._count} times something could not be sent to {self._address}: {self._last}"
+        where = f"[{self._kind.table}] {self._kind.key}"
+        said = f"warning: {where}: {self._count} times {self._address} could not be reached: {self._last}"
         self._count, self._said = 0, time.monotonic()
         return [said]

@@ -29,9 +29,9 @@ from openlineage.client.facet_v2 import (
 from openlineage.client.uuid import generate_new_uuid
 
 from rollup.conf import Conf
+from rollup.hosts.listeners import datasets
+from rollup.hosts.listeners.datasets import Dataset
 from rollup.hosts.reporting.report import BatchReport
-from rollup.hosts.telemetry import datasets
-from rollup.hosts.telemetry.datasets import Dataset
 from rollup.program import Program
 
 log = logging.getLogger("openlineage.rollup")
@@ -52,7 +52,8 @@ class Lineage:
         set_producer(f"urn:rollup:{version('rollup')}")
         key = conf.telemetry.get("lineage_key_env")
         auth = {} if key is None else {"auth": {"type": "api_key", "apiKey": os.environ[key]}}
-        transport = {"type": "http", "url": conf.telemetry["lineage"], "retry": _TRIES, **auth}
+        self.address = conf.telemetry["lineage"]
+        transport = {"type": "http", "url": self.address, "retry": _TRIES, **auth}
         logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # else a line for each try
         self._client = OpenLineageClient(config={"transport": transport})
         self._waiting = Queue[RunEvent | None](_MOST)

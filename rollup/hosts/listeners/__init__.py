@@ -1,0 +1,1 @@
+"""What follows a command and its batches: lineage (OpenLineage), traces (OpenTelemetry), and tables in Iceberg."""

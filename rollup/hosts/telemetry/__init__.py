@@ -1,1 +1,0 @@
-"""What is emitted of a command and its batches: lineage (OpenLineage) and traces (OpenTelemetry)."""
