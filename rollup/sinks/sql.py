@@ -6,7 +6,7 @@ A row that the table's own types or constraints refuse is set aside, and the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -34,6 +34,23 @@ _OF_A_ROW = (DataError, IntegrityError)
 T = TypeVar("T")
 PATIENCE = 60.0
 """Seconds that a database which restarts is waited for, as where aggregations are stored."""
+
+
+@lru_cache(maxsize=64)
+def _tables(name: str | None = None, schema: pa.Schema | None = None) -> tuple[sa.MetaData, sa.Table]:
+    """The table of a sink and that of the marks, and the latter; the same ones each time. Of each new
+    one SQLAlchemy would compile every statement anew, and keep some hundred of them."""
+    known = sa.MetaData()
+    if name is not None and schema is not None:
+        sa.Table(name, known, *(sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in schema))
+    marks = sa.Table(
+        MARKS,
+        known,
+        sa.Column("sink", sa.String(255), primary_key=True),
+        sa.Column("row_count", sa.BigInteger, nullable=False),
+        sa.Column("digest", sa.BigInteger),
+    )
+    return known, marks
 
 
 class SqlSink:
@@ -77,20 +94,11 @@ class SqlSink:
     def _what(self) -> str:
         return f"the rows of {self._name} for {self._table} of {self._options.shown}"
 
-    def _marks(self, known: sa.MetaData) -> sa.Table:
-        return sa.Table(
-            MARKS,
-            known,
-            sa.Column("sink", sa.String(255), primary_key=True),
-            sa.Column("row_count", sa.BigInteger, nullable=False),
-            sa.Column("digest", sa.BigInteger),
-        )
-
     def _held(self, line: str) -> Held | None:
         there = sa.inspect(self._engine)
         if not there.has_table(MARKS) or not there.has_table(self._table):
             return None
-        marks = self._marks(sa.MetaData())
+        marks = _tables()[1]
         with self._engine.begin() as connection:
             mine = sa.select(marks.c.row_count, marks.c.digest).where(marks.c.sink == f"{line}-{self._name}")
             found = connection.execute(mine).one_or_none()
@@ -106,9 +114,8 @@ class SqlSink:
             self._written(rows, line, held, self._put_fitting)
 
     def _written(self, rows: pa.Table, line: str, held: Held, put: Callable[..., Sequence[Unfit]]) -> None:
-        known = sa.MetaData()
-        columns = [sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in rows.schema]
-        table, marks = sa.Table(self._table, known, *columns), self._marks(known)
+        known, marks = _tables(self._table, rows.schema)
+        table = known.tables[self._table]
         mine = marks.c.sink == f"{line}-{self._name}"
         postgres = self._engine.dialect.name == "postgresql"
         with self._engine.begin() as connection:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 from deltalake import DeltaTable
+from sqlalchemy.sql.compiler import SQLCompiler
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
@@ -121,6 +122,29 @@ def test_two_streams_may_share_a_delta_table(tmp_path: Path) -> None:
     for name in ("S", "T"):
         DeltaSink({"path": str(tmp_path / "t"), "name": name}).write(TWO, "id", Held(1))
     assert DeltaTable(str(tmp_path / "t")).to_pyarrow_table().num_rows == 2
+
+
+@pytest.mark.parametrize("key", [(), ("k",)])
+def test_a_sink_that_writes_on_and_on_compiles_nothing_more(
+    tmp_path: Path, key: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is compiled is kept: of tables that are made anew each time, the memory of a job grew with each commit."""
+    compiled, real = list[str](), SQLCompiler.__init__
+
+    def counted(self: SQLCompiler, *arguments: Any, **named: Any) -> None:
+        real(self, *arguments, **named)
+        compiled.append(str(self))
+
+    monkeypatch.setattr(SQLCompiler, "__init__", counted)
+    sink = SqlSink({"url": f"sqlite:///{tmp_path / 'out.db'}", "table": "t", "name": "S", "key": key})
+    for number in range(1, 6):
+        if number == 3:  # the first two insert the mark and change it
+            assert any("INSERT INTO t" in each for each in compiled)
+            compiled.clear()
+        sink.write(TWO, "id", Held(number))
+    assert compiled == []
+    with sqlite3.connect(tmp_path / "out.db") as database:
+        assert database.execute("select count(*), max(v) from t").fetchone() == (1 if key else 5, 2.5)
 
 
 def test_a_table_of_a_database_has_each_commit_once(tmp_path: Path) -> None:
