@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lark import Lark, Transformer, UnexpectedInput
 from lark.exceptions import VisitError
 
+from rollup.core.cache import cache_root
 from rollup.core.errors import RollupError, SyntaxProblem
+
+
+def grammar_of(path: Path, **options: Any) -> Lark:
+    """The parser of a grammar in a file. Its tables take longer to make than most texts to read, and are kept beside the jars.
+
+    Lark makes them anew when a grammar that they are made of, an option or its version is another.
+    """
+    text, folder = path.read_text(), cache_root() / "grammars"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tables: str | bool = str(folder / f"{path.stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
+    except OSError:
+        tables = False
+    return Lark(text, parser="lalr", cache=tables, **{"propagate_positions": True, **options})
 
 
 def read(

@@ -11,7 +11,7 @@ from lark import Lark
 from rollup.lang.epl.reading.mistakes import explained
 from rollup.lang.epl.reading.statements import ReadStatements
 from rollup.lang.epl.tree.statements import Ask, Module
-from rollup.lang.reading import read
+from rollup.lang.reading import grammar_of, read
 
 
 def read_module(text: str) -> Module:
@@ -40,8 +40,7 @@ def read_request(text: str) -> Ask:
 @cache
 def grammar() -> Lark:
     """The parser; made once."""
-    text = (Path(__file__).parent / "grammar.lark").read_text()
-    return Lark(text, parser="lalr", start=["module", "ask"], propagate_positions=True, maybe_placeholders=True)
+    return grammar_of(Path(__file__).parent / "grammar.lark", start=["module", "ask"], maybe_placeholders=True)
 
 
 @lru_cache(256)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache, partial
@@ -13,10 +12,9 @@ from lark import Lark, Token, v_args
 from lark.tree import Meta
 from sqlglot import exp
 
-from rollup.core.cache import cache_root
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError, QueryError
-from rollup.lang.reading import read
+from rollup.lang.reading import grammar_of, read
 from rollup.lang.siddhi.expressions import Expressions
 from rollup.lang.siddhi.mistakes import explained
 from rollup.plan.annotations import KEY, check_app, check_query, check_stream, primary_key
@@ -45,8 +43,7 @@ class Clause(NamedTuple):
 @cache
 def siddhi_grammar() -> Lark:
     """The grammar of apps and of questions."""
-    text = (Path(__file__).parent / "siddhi.lark").read_text()
-    return Lark(text, parser="lalr", start=["app", "on_demand"], propagate_positions=True, cache=tables(text))
+    return grammar_of(Path(__file__).parent / "siddhi.lark", start=["app", "on_demand"])
 
 
 @cache
@@ -54,16 +51,6 @@ def keywords() -> frozenset[str]:
     """The words that stand in backticks where they are names, in lower case."""
     values = (str(terminal.pattern.value) for terminal in siddhi_grammar().terminals)
     return frozenset(value.lower() for value in values if value.isidentifier())
-
-
-def tables(grammar: str) -> str | bool:
-    """The file of a grammar's parse tables, which take longer to make than most texts to read; False for none."""
-    folder = cache_root() / "grammars"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return False
-    return str(folder / f"siddhi-{hashlib.sha256(grammar.encode()).hexdigest()[:12]}")
 
 
 def parse_app(text: str) -> App:

@@ -23,7 +23,7 @@ from sqlglot import exp
 
 from rollup.core.calendar import Duration, bucket_end
 from rollup.core.errors import PlanError
-from rollup.lang.reading import read
+from rollup.lang.reading import grammar_of, read
 from rollup.lang.siddhi import apps
 from rollup.lang.siddhi.mistakes import told
 from rollup.plan.annotations import ZONE
@@ -100,16 +100,8 @@ def parse_created(text: str) -> App:
 @cache
 def _grammar() -> Lark:
     folder = Path(apps.__file__).parent
-    text = (Path(__file__).parent / "declarations.lark").read_text()
-    tables = apps.tables(text + (folder / "siddhi.lark").read_text())
-    return Lark(
-        text,
-        parser="lalr",
-        start=["created_app", "expression"],
-        propagate_positions=True,
-        cache=tables,
-        import_paths=[str(folder)],
-    )
+    path = Path(__file__).parent / "declarations.lark"
+    return grammar_of(path, start=["created_app", "expression"], import_paths=[str(folder)])
 
 
 def _cure(found: str, before: str, rest: str, accepted: Collection[str], keywords: Collection[str]) -> str | None:

@@ -9,12 +9,12 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedCharacters
 
 from rollup.core.errors import SyntaxProblem
+from rollup.lang.reading import grammar_of
 
 
 @cache
 def _lexer() -> Lark:
-    text = (Path(__file__).parent / "tokens.lark").read_text()
-    return Lark(text, parser="lalr", lexer="basic")
+    return grammar_of(Path(__file__).parent / "tokens.lark", lexer="basic")
 
 
 class Cursor:

@@ -12,7 +12,7 @@ from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedInput
 from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
-from rollup.lang.reading import read
+from rollup.lang.reading import grammar_of, read
 from rollup.lang.uql.tree import (
     Aggregation,
     Binary,
@@ -59,8 +59,7 @@ class _Clause(NamedTuple):
 
 @cache
 def _grammar() -> Lark:
-    text = (Path(__file__).parent / "grammar.lark").read_text()
-    return Lark(text, parser="lalr", propagate_positions=True, maybe_placeholders=False)
+    return grammar_of(Path(__file__).parent / "grammar.lark", maybe_placeholders=False)
 
 
 def parse(text: str) -> tuple[Query, ...]:

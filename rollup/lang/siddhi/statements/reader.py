@@ -12,7 +12,7 @@ from lark import Lark, Token, UnexpectedInput, v_args
 from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
-from rollup.lang.reading import read
+from rollup.lang.reading import grammar_of, read
 from rollup.lang.siddhi.mistakes import cure_of_statement, told
 from rollup.lang.siddhi.statements import tree
 from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
@@ -41,10 +41,8 @@ def read_expression(text: str) -> tree.Expression:
 
 @cache
 def _grammar() -> Lark:
-    text = (Path(__file__).parent / "grammar.lark").read_text()
-    return Lark(
-        text, parser="lalr", start=["app", "request", "condition"], propagate_positions=True, maybe_placeholders=True
-    )
+    path = Path(__file__).parent / "grammar.lark"
+    return grammar_of(path, start=["app", "request", "condition"], maybe_placeholders=True)
 
 
 @lru_cache(256)
