@@ -8,6 +8,7 @@ from __future__ import annotations
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
+from rollup.hosts.listeners.listening import classes
 from rollup.hosts.spark.placement import Placing
 from rollup.hosts.statements.outlets import sinks_of
 from rollup.hosts.statements.running import told
@@ -26,6 +27,7 @@ def ready(conf: Conf, program: Program) -> None:
     """Raise ConfigError, PlanError or StoreError that names what would keep the job from starting."""
     check(conf, program)
     Placing.of(conf)
+    classes(conf)
     if program.statements is not None:
         _statements(conf, program)
     for name in program.inputs:

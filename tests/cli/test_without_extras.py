@@ -78,6 +78,7 @@ REFUSED = {
     "lsp": (["lsp"], "the language server", "lsp"),
     "objects": (["query", "objects.toml", _QUESTION], "an object store", "objects"),
     "telemetry": (["maintain", "telemetry.toml"], "[telemetry] lineage", "telemetry"),
+    "plan for iceberg": (["plan", "planned.toml"], "[store] iceberg", "iceberg"),
     "iceberg": (["maintain", "iceberg.toml"], "[store] iceberg", "iceberg"),
     "topic": (["init", "kafka://127.0.0.1:1/t", "--into", "new"], "`rollup init`", "kafka"),
 }
@@ -95,6 +96,8 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
     (folder / "objects.toml").write_text(plain.replace('"store"', '"s3://bucket/store"'))
     (folder / "telemetry.toml").write_text(f'{plain}\n[telemetry]\nlineage = "http://127.0.0.1:1"\n')
     (folder / "iceberg.toml").write_text(f'{plain}\niceberg = {{ namespace = "t", uri = "http://127.0.0.1:1" }}\n')
+    source = '[sources.S]\nkind = "rate"\n[store]'
+    (folder / "planned.toml").write_text((folder / "iceberg.toml").read_text().replace("[store]", source))
     commands = {**WORKING, **{name: words for name, (words, _, _) in REFUSED.items()}}
     given = json.dumps([sum(EXTRAS.values(), ()), list(commands.values())])
     ran = subprocess.run(

@@ -9,7 +9,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from rollup.conf import Conf
 from rollup.core.entries import loaded
@@ -41,6 +41,15 @@ def wanted(conf: Conf) -> list[Kind]:
     return [kind for kind in KINDS if kind.key in getattr(conf, kind.table)]
 
 
+def classes(conf: Conf) -> list[tuple[Kind, Any]]:
+    """The classes of the listeners that a configuration asks for. Raises ConfigError where a package of one is missing."""
+    found = list[tuple[Kind, Any]]()
+    for kind in wanted(conf):
+        with needed_by(f"[{kind.table}] {kind.key}", kind.extra):
+            found.append((kind, loaded(kind.entry)))
+    return found
+
+
 class Listener(Protocol):
     """A system that follows a command: its begin and end (seconds since 1970), and each batch with events."""
 
@@ -59,9 +68,8 @@ class Listeners:
 
     def __init__(self, conf: Conf, program: Program, command: str) -> None:
         self._listeners: list[tuple[Listener, Unsent]] = []
-        for kind in wanted(conf):
-            with needed_by(f"[{kind.table}] {kind.key}", kind.extra):
-                listener = loaded(kind.entry)(conf, program, command)
+        for kind, made in classes(conf):
+            listener = made(conf, program, command)
             self._listeners.append((listener, Unsent(kind, listener.address)))
 
     def __enter__(self) -> Self:

@@ -140,7 +140,7 @@ def _said(snapshot: Snapshot, name: str) -> str | None:
 
 
 def _expire(table: Table) -> None:
-    """Let go of snapshots whose time is over, with the files of metadata that only they have."""
+    """Remove snapshots whose time is over, with the files of metadata that only they have."""
     before = datetime.now(UTC) - _KEPT
     kept = [each for each in table.snapshots() if each.timestamp_ms >= before.timestamp() * 1000]
     over = [each for each in table.snapshots() if each not in kept and each != table.current_snapshot()]
