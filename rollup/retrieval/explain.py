@@ -28,8 +28,8 @@ SCHEMA = pa.schema(
         ("files_skipped", pa.int64()),
     ]
 )
-"""`level` of the answer; `reads`: its table, or `open buckets of` a level; rows that qualify; the commit that was read;
-for Delta the version of the table and how many of its files the range needs, unless a grant hides some of their rows."""
+"""`level` of the answer; `reads`: its table, or `open buckets of` a level; rows that qualify; the commit that was read.
+For Delta also the version of the table and how many of its files the range needs, unless a grant hides some of their rows."""
 
 
 @dataclass(frozen=True)
