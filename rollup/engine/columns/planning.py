@@ -9,7 +9,6 @@ from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
 from rollup.engine.columns.cores.joined import joined
-from rollup.engine.columns.cores.leveled import leveled
 from rollup.engine.columns.cores.of_matches import of_matches
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
@@ -55,11 +54,9 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     ((_, stream),) = reads.items()
     if plan.lookups:
         return prior_access(plan, stream, ordered)
-    if plan.rate.limited:
+    if plan.rate.limited or (plan.grouping is not None and not plan.grouping.whole):
         return selected(plan, stream, ordered)
-    if len(plan.levels) > 1:
-        return "aggregates with keys of their own"
-    return over_stream(plan, stream) if plan.grouping is None or plan.grouping.whole else leveled(plan, stream)
+    return "aggregates with keys of their own" if len(plan.levels) > 1 else over_stream(plan, stream)
 
 
 def _unending(plan: Select) -> str | None:

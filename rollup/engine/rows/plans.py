@@ -187,8 +187,8 @@ Emitted = Literal["new", "both", "old"]
 class Select:
     """A select: inputs, join, condition, kind, columns, rate, and where the rows go.
 
-    Without `levels` and `grouping` there are no aggregates; with `total` one row in all; with `grouping` one row a group;
-    else one row a row, grouped when the first level has keys.
+    Without `levels` and `grouping` there are no aggregates. With `total` there is one row in all, with `grouping` one a group;
+    with both a group stays when it has no rows. Else there is one row a row, grouped when the first level has keys.
     """
 
     inputs: tuple[Input, ...]

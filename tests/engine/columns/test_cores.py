@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -49,6 +50,9 @@ AS_PROGRAMS = [
     if "(select" in text
     or (" as b " in text and "pattern" not in text)
     or (" output " in text and "context" not in text)
+    or re.search(
+        r"rollup\(|\]#|context . select [^#]*#[lg]|#keepall|irstream [^#]*#(unique|groupwin|sort|firstunique)", text
+    )
 ]
 
 pytestmark = pytest.mark.usefixtures("interpreted")

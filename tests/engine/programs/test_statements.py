@@ -162,7 +162,7 @@ UNSUPPORTED = {
     "create table T(symbol string primary key, n int)": "store",
     "insert into T select symbol, price from S; insert into T select symbol, price + 1 as price from T(price < 9)": "circle",
     "create context C partition by symbol from S; context C select * from S": "context",
-    "select symbol, sum(price) as s from S#length(3) group by rollup(symbol)": "groups",
+    "select sum(price, group_by: symbol) as s from S#length(3)": "groups",
 }
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keeping import KeepingFolded
 from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.prior_access import PriorAccess, prior_access
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.expressions import Ask, Expr, Field, inside
+from rollup.engine.columns.cores.selected import Selected, selected
+from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.plans import ContextValue, Earlier, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
 from rollup.engine.rows.selects.projecting import Projection
@@ -75,8 +75,10 @@ def _type(recalled: Earlier | Previous) -> DataType:
     return LONG if recalled.value is None or counts else recalled.value.type
 
 
-def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Folded | PriorAccess | str:
-    """The core of the statement by partitions, of which nothing is projected, or the first reason against it."""
+def by_partition(
+    plan: Select, input: StreamInput, wider: RowType
+) -> FilterProject | Folded | Selected | PriorAccess | str:
+    """The core of the statement by partitions, of which nothing is projected, but by a program."""
     number = Field(0, len(wider.fields) - 1, LONG)
     window = of_each(input.window, number)
     if recalls(plan):
@@ -93,10 +95,23 @@ def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProj
     core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
     if isinstance(core, str):
         return core
-    core = replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
-    if isinstance(input.window, KeepAll) and type(core) is Folded and not core.by_group:
-        return KeepingFolded.of(core, wider)
-    return core
+    if isinstance(core, Selected) or (isinstance(window, KeepAll) and isinstance(core, Folded) and not core.by_group):
+        return selected(replace(inner, projection=leaves(plan.projection, inner, number)), wider, False)
+    return replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
+
+
+def used(projection: Projection) -> list[Field | Slot]:
+    """The fields of the event, and the aggregates and keys, that a projection reads."""
+    shown = (*projection.columns, *(() if projection.having is None else (projection.having,)))
+    return list(dict.fromkeys(each for expr in shown for each in walk(expr) if isinstance(each, Field | Slot)))
+
+
+def leaves(projection: Projection, inner: Select, number: Field) -> Projection:
+    """What a program shows of the statement by partitions, that projections can be made of: their number, then what is used."""
+    if inner.grouping is None:
+        return Projection((number, *used(projection)))
+    slots = (replace(each, index=each.index + 1) if isinstance(each, Slot) else each for each in used(projection))
+    return Projection((Slot(0, LONG), *slots))
 
 
 def of_numbered(plan: Select, number: Expr) -> Select | str:
@@ -111,7 +126,7 @@ def of_numbered(plan: Select, number: Expr) -> Select | str:
     else:
         levels = tuple(replace(level, keys=(number, *level.keys)) for level in levels)
     return replace(
-        plan, projection=Projection(()), grouping=grouping, levels=levels, total=False, lookups=(),
+        plan, projection=Projection(()), grouping=grouping, levels=levels, total=plan.total and grouping is not None, lookups=(),
         emitted="new" if plan.emitted == "new" else "both",
     )  # fmt: skip
 

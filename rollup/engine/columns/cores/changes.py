@@ -78,11 +78,6 @@ class Changes:
         before = np.concatenate([[0], np.cumsum(passes)])
         return np.diff(before[self.come], prepend=before[old]), np.diff(before[self.gone], prepend=0)
 
-    @property
-    def listed(self) -> tuple[Ints, ...]:
-        """Which rows come and which leave, one after the other, where they are not those next in order."""
-        return ()
-
     def stays(self, old: int) -> tuple[Ints | slice, int]:
         """The rows that stay, those that have come first, and how many these are; `old` had come before."""
         begin, end = (int(self.gone[-1]), int(self.come[-1])) if len(self.at) else (0, old)

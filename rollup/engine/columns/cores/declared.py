@@ -117,11 +117,10 @@ def values_of(call: AggregateCall) -> tuple[Expr, ...]:
 class Lines:
     """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`.
 
-    `in_order`: the rows of a group leave in the order in which they came; `stay`: none ever leaves.
+    `stay`: none ever leaves.
     """
 
     calls: tuple[AggregateCall, ...]
-    in_order: bool = True
     stay: bool = False
 
     @cached_property
@@ -165,7 +164,7 @@ class Lines:
         if name in EXTREMES and self.stay:
             return None
         if name in EXTREMES:
-            return Extreme(at, name) if self.in_order else Ordered(at)
+            return Extreme(at, name)
         return Ordered(at, name == known.AVEDEV.name) if name in _ORDERED else None
 
     @cached_property

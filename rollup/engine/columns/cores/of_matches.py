@@ -12,14 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.matched import Matched
-from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import flat, pattern_of, places_in
-from rollup.engine.columns.cores.queueable import may_hold
-from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import rewritten
+from rollup.engine.columns.cores.selected import Selected, selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
@@ -29,7 +26,7 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 _MATCHES = "matches"
-_WINDOWS = (Length, LengthBatch, Time, TimeBatch)
+_WINDOWS = KeepAll | Length | LengthBatch | Time | TimeBatch
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class OfMatches:
     """The statement; `plan`: as one over the stream of matches, whose fields are of `type`."""
 
     pattern: Matched | Renewing
-    main: Folded
+    main: Selected
     plan: Select
     type: RowType
 
@@ -75,9 +72,7 @@ def of_matches(plan: Select, reads: Mapping[str, RowType]) -> OfMatches | str:
     assert isinstance(input, PatternInput)
     if plan.projection.whole or plan.lookups or plan.rate.limited or input.prior:
         return "whole rows, look-ups or an output rate over a pattern with a window or aggregates"
-    if not isinstance(input.window, KeepAll | None) and not (
-        isinstance(input.window, _WINDOWS) and may_hold(input.window)
-    ):
+    if not isinstance(input.window, _WINDOWS | None):
         return f"a pattern with the window {type(input.window).__name__}"
     pattern = pattern_of(plan, input.pattern, reads)
     if isinstance(pattern, str):
@@ -87,10 +82,8 @@ def of_matches(plan: Select, reads: Mapping[str, RowType]) -> OfMatches | str:
     flattened = RowType(_MATCHES, {str(place): kind for place, kind in enumerate(kinds)})
     over = rewritten(plan, lambda expr: flat(expr, places))
     over = replace(over, inputs=(StreamInput(Filter(_MATCHES), input.window),))
-    main = over_stream(over, flattened)
-    if not isinstance(main, Folded):
-        return main if isinstance(main, str) else "no aggregates over a pattern"
-    if input.window is not None and not (main.by_group or isinstance(main, Queued)):
-        return "one row a row over a window of a pattern"
+    main = selected(over, flattened, False)
+    if isinstance(main, str):
+        return main
     fields = tuple(Field(0, place, kind) for place, kind in enumerate(kinds))
     return OfMatches(replace(pattern, columns=fields), main, over, flattened)

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from rollup.engine.columns.cores.folded import Folded, folded
-from rollup.engine.columns.cores.keeping import keeping
-from rollup.engine.columns.cores.moving import moving
-from rollup.engine.columns.cores.moving_windows import parts_of
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.queueable import may_hold
 from rollup.engine.columns.cores.queued import aggregates, queued
+from rollup.engine.columns.cores.selected import Selected, selected
 from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.types import RowType
 
 
-def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | str:
+def over_stream(plan: Select, stream: RowType) -> FilterProject | Folded | Selected | str:
     """The core of a statement over one stream whose rows leave at once, or the first reason against it."""
     if _leaving(plan):
         return queued(plan, stream)
     input = plan.inputs[0]
     if isinstance(input, StreamInput) and isinstance(input.window, KeepAll) and not aggregates(plan):
-        return keeping(plan, stream)
+        return selected(plan, stream, False)
     found = folded(plan, len(stream.fields)) if aggregates(plan) else filter_project(plan)
     if not isinstance(found, str) or not isinstance(input, StreamInput):
         return found
     if aggregates(plan) and may_hold(input.window):
         return queued(plan, stream)
-    return moving(plan, stream) if parts_of(input.window) is not None else found
+    return selected(plan, stream, False)
 
 
 def _leaving(plan: Select) -> bool:

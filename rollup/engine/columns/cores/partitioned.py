@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls
+from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls, used
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
@@ -25,9 +26,11 @@ from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, p
 from rollup.engine.columns.cores.queueable import unlisted
 from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.renewing import Renewing
+from rollup.engine.columns.cores.selected import Selected, flat
 from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
-from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
+from rollup.engine.expressions import Ask, Expr, Field, Slot, inside
+from rollup.engine.folding import Fold
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.plans import ContextValue, Earlier, Emitted, PatternInput, Previous, Select, StreamInput
@@ -40,16 +43,18 @@ from rollup.engine.types import LONG, RowType
 class Partitioned:
     """`inner`: the other statement, over a stream of `type` or the pairs of two, or the pattern, which has the number in its keys;
     each stream is divided. The projection sees what its projection would, then the `properties` of the partition; `number`:
-    that of the partition, over the same (None: that of the event that brings a row).
+    that of the partition, over the same (None: that of the event that brings a row). `nothing`: what the projection sees of the total
+    of a partition without rows (None: a row is not one of a partition).
     """
 
     division: Division
-    inner: FilterProject | Folded | PriorAccess | Matched | Renewing
+    inner: FilterProject | Folded | Selected | PriorAccess | Matched | Renewing
     type: RowType
     number: Expr | None
     projection: Projection
     properties: tuple[str, ...]
     emitted: Emitted
+    nothing: tuple[Any, ...] | None = None
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -60,16 +65,6 @@ class Partitioned:
         """The state of the whole."""
         partitions = pa.table([known], names=["key"])
         return State.holding({"core": inner}, {"now": inner.scalars["now"]}, {"partitions": partitions})
-
-    @property
-    def by_group(self) -> bool:
-        """Whether a row stands for a group."""
-        return isinstance(self.inner, Folded) and self.inner.by_group
-
-    @property
-    def total(self) -> bool:
-        """Whether a row stands for a partition."""
-        return isinstance(self.inner, Folded) and self.inner.by_group and self.inner.kept
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The rows of each event partition by partition, and so those that leave at an instant."""
@@ -102,7 +97,7 @@ class Partitioned:
         return taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if not isinstance(self.inner, PriorAccess | Matched | Renewing):
+        if isinstance(self.inner, FilterProject | Folded):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -180,20 +175,27 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
         return found
     if not known(plan, found):
         return "a look-up in a context"
-    plan = recalled_first(plan)
+    plan = recalled_first(replace(plan, projection=whole_columns(plan.projection, type)))
     wider = numbered(type)
     inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
-    projection, used = (
-        Seeing(whole_columns(plan.projection, type), inner, len(type.fields) + 1).projection,
-        shown(plan.projection),
-    )
-    if isinstance(inner, Folded) and inner.by_group and any(isinstance(e, Field) for each in used for e in walk(each)):
+    if isinstance(inner, Folded) and inner.by_group and any(isinstance(each, Field) for each in used(plan.projection)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(unshown(answered(each)) for each in used) or unlisted(plan.projection, input.window)
-    number = Field(0, 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields), LONG)
-    return reason or Partitioned(found, inner, wider, number, projection, properties(plan), plan.emitted)
+    reason = first(unshown(answered(each)) for each in shown(plan.projection))
+    reason = reason or unlisted(plan.projection, input.window)
+    if isinstance(inner, Selected):
+        projection, place = of_leaves(plan.projection), 0
+    else:
+        projection = Seeing(plan.projection, inner, len(type.fields) + 1).projection
+        place = 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields)
+    nothing = None
+    if plan.total and len(plan.levels) == 1:
+        nothing = (fold := Fold(plan.levels[0].calls)).values(fold.start())
+        if isinstance(inner, Selected):
+            nothing = tuple(nothing[each.index] for each in used(plan.projection))
+    number, seen = Field(0, place, LONG), properties(plan)
+    return reason or Partitioned(found, inner, wider, number, projection, seen, plan.emitted, nothing)
 
 
 def known(plan: Select, found: Division) -> bool:
@@ -245,6 +247,15 @@ def properties_behind(projection: Projection, width: int) -> Projection:
 
     having = None if projection.having is None else seen(projection.having)
     return Projection(tuple(map(seen, projection.columns)), having)
+
+
+def of_leaves(projection: Projection) -> Projection:
+    """A projection over what a program shows of the statement by partitions, and the properties of the partition behind that."""
+    found = used(projection)
+    places = {(each.input if isinstance(each, Field) else -1, each.index): at for at, each in enumerate(found, 1)}
+    having = None if projection.having is None else flat(projection.having, places)
+    flattened = Projection(tuple(flat(each, places) for each in projection.columns), having)
+    return properties_behind(flattened, len(found) + 1)
 
 
 def answered(expr: Expr) -> Expr:

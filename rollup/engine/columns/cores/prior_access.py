@@ -26,7 +26,7 @@ from rollup.engine.columns.cores.projecting import FilterProject, Taken
 from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
 from rollup.engine.columns.cores.queued import aggregates, queued
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.cores.selected import selected
+from rollup.engine.columns.cores.selected import Selected, selected
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
@@ -304,7 +304,7 @@ def _at_once(plan: Select) -> bool:
     return grouped and plan.rate.mode in ("last", "all", "first")
 
 
-def _main(plan: Select, type: RowType) -> FilterProject | Folded | str:
+def _main(plan: Select, type: RowType) -> FilterProject | Folded | Selected | str:
     """What reads earlier events as further fields. Where a row stands for itself, the window keeps the rows."""
     window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
     if not isinstance(window, KeepAll | None) and not may_hold(window):

@@ -41,8 +41,8 @@ from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
-{functions}def core(old, unseen, come, gone, {listed}codes, {given}rows, {slots}change, group, source, sign, {results}):
-    n, begin, head = 0, {begin}, 0
+{functions}def core(old, unseen, come, gone, codes, {given}rows, {slots}change, group, source, sign, {results}):
+    n, begin, head = 0, old, 0
     stamp, seen = 0, np.zeros(len(rows), np.int64)
 {prologue}
     for c in range(len(come)):
@@ -59,7 +59,7 @@ _TEMPLATE = """
 _TOUCHED = """
 stamp += 1
 for j in range(begin, both):
-    i = {row}
+    i = j if j < end else head + j - end
     k = codes[i]
     if seen[k] != stamp:
         seen[k] = stamp
@@ -76,12 +76,7 @@ class Queued(Folded):
 
     @cached_property
     def _text(self) -> str:
-        return self.text_of(False)
-
-    def text_of(self, listed: bool) -> str:
-        """The text of the loop; `listed`: as in `Changes`."""
-        shape = self.by_group, self.keyed, self.emitted != "new"
-        return _text(self.lines, shape, (listed, self.behind, self.forgets))
+        return _text(self.lines, (self.by_group, self.keyed, self.emitted != "new"), self.behind, self.forgets)
 
     @cached_property
     def lines(self) -> Lines:
@@ -213,7 +208,7 @@ class Queued(Folded):
         sign, made = np.ones(room, np.int8), self.lines.room(room)
         given = self.lines.arranged(self.lines.given(fields, len(codes)), codes)
         n = loop(self._text)(
-            old, len(rows) - 1, changes.come, changes.gone, *changes.listed, codes, *given, rows, *slots,
+            old, len(rows) - 1, changes.come, changes.gone, codes, *given, rows, *slots,
             change, group, source, sign, *made,
         )  # fmt: skip
         order = np.lexsort((-sign[:n], change[:n])) if both and self.by_group else slice(n)  # what leaves is last
@@ -225,12 +220,11 @@ class Queued(Folded):
         return results if isinstance(order, slice) else [each.take(pa.array(order)) for each in results]
 
 
-def _text(lines: Lines, shape: tuple[bool, bool, bool], more: tuple[bool, bool, bool]) -> str:
+def _text(lines: Lines, shape: tuple[bool, bool, bool], behind: bool, forgets: bool) -> str:
     """The text of a loop. Rows: of each group that is touched; of a total; or of each row that comes and, for `both`, leaves.
-    `listed`: as in `Changes`; `behind`: rows of the group `unseen` make none; `forgets`: as in `Folded`.
+    `behind`: rows of the group `unseen` make none; `forgets`: as in `Folded`.
     """
-    (by_group, keyed, both), (listed, behind, forgets) = shape, more
-    row_of = "entering[j] if j < end else leaving[head + j - end]" if listed else "j if j < end else head + j - end"
+    by_group, keyed, both = shape
     skip = ["if k == unseen:", "    continue"] if behind else []
 
     def row(sign: int) -> list[str]:
@@ -239,19 +233,16 @@ def _text(lines: Lines, shape: tuple[bool, bool, bool], more: tuple[bool, bool, 
     def once(sign: int) -> list[str]:
         if not keyed:
             return ["k, i = 0, 0", *row(sign)]  # of a total each change that is left has rows that are seen
-        touched = _TOUCHED.format(row=row_of).strip().splitlines()
+        touched = _TOUCHED.strip().splitlines()
         return [*touched, *(f"        {line}" for line in (*skip, *row(sign)))]
 
     def each(come: bool, body: Sequence[str]) -> list[str]:
-        ends, places = ("begin, end", "entering") if come else ("head, tail", "leaving")
-        walk = [f"for j in range({ends}):", f"    i = {places}[j]"] if listed else [f"for i in range({ends}):"]
-        return [*walk, "    k = codes[i]", *(f"    {line}" for line in body)]
+        walk = f"for i in range({'begin, end' if come else 'head, tail'}):"
+        return [walk, "    k = codes[i]", *(f"    {line}" for line in body)]
 
     after = once(1) if by_group else [*each(True, [*skip, *row(1)]), *(each(False, [*skip, *row(-1)]) if both else ())]
     forget = each(False, ["if rows[k] == 0:", *(f"    {line}" for line in lines.forget())])
     return _TEMPLATE.format(
-        listed="entering, leaving, " if listed else "",
-        begin="0" if listed else "old",
         prologue=block(lines.prologue(), 1),
         before=block(once(-1) if by_group and both else [], 2),
         enter=block(each(True, ["rows[k] += 1", *lines.change("enter", "i")]), 2),

@@ -17,6 +17,7 @@ from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import unkeyed
+from rollup.engine.columns.cores.looked_up import EXTREMES, looked_up, standing
 from rollup.engine.columns.cores.programs import Columns, Given, at_work, fed, live, values_of
 from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.columns.cores.rewriting import of_one_event, rewritten
@@ -130,12 +131,20 @@ def uncounted(plan: Select) -> str | None:
     shown = (*projection.columns, *(() if projection.having is None else (projection.having,)))
     fields = any(isinstance(part, Field) for each in shown for part in walk(each))
     reasons = (
-        *(uncountable(call, "rows", emptied, True) for call in calls_of(plan)),
+        *(unlowered(call, emptied) for call in calls_of(plan)),
         *map(unkeyed, keys),
         "a column that is neither a key nor an aggregate" if fields and (grouping or plan.total) else None,
         *map(unshown, shown),
     )
     return first(reasons)
+
+
+def unlowered(call: AggregateCall, emptied: bool) -> str | None:
+    """The first reason against an aggregate in a program; `emptied` as of `uncountable`."""
+    name = call.aggregate.name
+    if looked_up(call) or standing(call):
+        return f"{name} of {call.args[0].type}" if name in EXTREMES else f"the aggregate {name}"
+    return uncountable(call, "rows", emptied, True)
 
 
 def of_program(

@@ -17,9 +17,9 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import equated, first, wide
-from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.programs import Column, Columns, Given, fed, live, values_of
 from rollup.engine.columns.cores.rewriting import of_one_event
+from rollup.engine.columns.cores.selected import unlowered
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Ask, Call, Const, Expr, Slot
@@ -88,15 +88,14 @@ def window_sub_query(
     shown = Projection(tuple(Ask(number, each.columns[0].type) for number, each in enumerate(lookups)))
     types = RowType("", {f"f{number}": each.columns[0].type for number, each in enumerate(lookups)})
     plan = Select((StreamInput(Filter(outside)),), types, shown, lookups=tuple(lookups), own_inputs=(own,))
-    reason = columns.against() or first(
-        uncountable(call, "rows", False, True) for each in lookups for call in each.calls
-    )
+    reason = first(unlowered(call, False) for each in lookups for call in each.calls) or columns.against()
     if reason is not None:
         return reason
     program = lowered_select(plan, columns.types())
     if isinstance(program, Unsupported):
         return f"a sub-query with {program.feature} ({program.detail})"
-    return WindowSubQuery(program, columns.found, tuple(map(_answer_type, of_calls or [lookup])), value)
+    types = (BOOL,) if value is not None or lookup.mode == "exists" else tuple(map(_answer_type, of_calls or [lookup]))
+    return WindowSubQuery(program, columns.found, types, value)
 
 
 def _condition(part: Expr, columns: Columns) -> Expr:
@@ -109,7 +108,7 @@ def _condition(part: Expr, columns: Columns) -> Expr:
 
 def _answer_type(lookup: Subquery) -> DataType:
     """The type of an answer: a sum may be wider than its type says."""
-    (shown,) = lookup.columns[:1]
+    (shown,) = lookup.columns
     return LONG if shown.type == INT and (lookup.calls or wide(shown)) else shown.type
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -55,8 +54,6 @@ def _due(core: Core, state: State) -> int | None:
             return _leaves(core.window, state.tables["content"])
         case Queued(dated=True):
             return state.scalars["due"]
-        case Leveled():
-            return _due(core.levels[0], core.states(state)[0])
         case Folded():
             return _leaves(core.window, state.tables["content"])
         case Partitioned():
@@ -87,10 +84,6 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             return core.finished(*core.released(state, core.taken(state, nothing)))
         case Folded(window=Time(span=span)):
             return core.step(_together(state, now - span), nothing)
-        case Leveled(levels=(Queued(dated=True), *_)):
-            return core.released(state, nothing)
-        case Leveled(window=Time(span=span)):
-            return core.step(core.holding([_together(each, now - span) for each in core.states(state)]), nothing)
         case Selected():
             return core.late(state, phase, nothing)
         case LifecycleStatement():

@@ -12,9 +12,7 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
-from rollup.engine.columns.cores.moving import Moving
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
@@ -74,14 +72,9 @@ def hears_clock(core: Core) -> bool:
         case FilterProject():
             return False
         case Folded():
-            return _timed(core) or isinstance(core.window, TimeBatch)
+            return isinstance(core.window, Time | TimeBatch)
         case _:
             return True
-
-
-def _timed(core: Folded) -> bool:
-    """Whether the clock lets single rows out of the window of a stream."""
-    return core.parts.timed if isinstance(core, Moving) else isinstance(core.window, Time)
 
 
 def clocked(core: Core) -> bool:
@@ -89,10 +82,8 @@ def clocked(core: Core) -> bool:
     match core:
         case LifecycleStatement(at_end=True):
             return core.lives.span > 0
-        case PriorAccess(main=inner) | OfMatches(main=inner):
-            return clocked(inner)
-        case Leveled():
-            inner = core.levels[0]
+        case PriorAccess() | OfMatches():
+            return clocked(core.main)
         case Selected():
             return core.timed
         case Partitioned() | LifecycleStatement():
@@ -101,9 +92,8 @@ def clocked(core: Core) -> bool:
             inner = core
     if not isinstance(inner, Folded):
         return isinstance(core, PartitionTotals)
-    timed = _timed(inner)
-    batches = isinstance(inner, Moving) and inner.batches
-    return (timed and (inner.by_group or inner.emitted != "new" or batches)) or isinstance(inner.window, TimeBatch)
+    tells = inner.by_group or inner.emitted != "new"
+    return (tells and isinstance(inner.window, Time)) or isinstance(inner.window, TimeBatch)
 
 
 @dataclass(frozen=True)

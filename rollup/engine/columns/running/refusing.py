@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from rollup.engine.columns.cores.batches import Batch, Core
 from rollup.engine.columns.cores.changes import time_in
-from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
@@ -53,7 +52,7 @@ def _time(core: Core) -> Expr | None:
             return core.time
         case Partitioned() | LifecycleStatement():
             return _time(core.inner)
-        case Queued() | Leveled():
+        case Queued():
             return time_in(core.window)
         case _:
             return None

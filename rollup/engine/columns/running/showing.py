@@ -12,16 +12,13 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.declared import Lines
 from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keeping import KeepingEach, KeepingFolded
-from rollup.engine.columns.cores.keys import whole
-from rollup.engine.columns.cores.leveled import Leveled
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.prior_values import PriorValue
-from rollup.engine.columns.cores.queued import Queued, whole_columns
+from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import evaluate, plain
 from rollup.engine.compiling import compiled, compiled_row, predicate
@@ -54,13 +51,8 @@ def content(core: Core, plan: Select, state: State, held: pa.Table) -> list[tupl
             return _totals(core, state)
         case Selected():
             return core.content(state)
-        case Leveled():
-            return [] if plan.unbounded else _levels(core, plan, state)
         case Queued():
             return _waiting(core, plan, state, state)
-        case KeepingEach():
-            found = [((Row(0, row),), ()) for row in _tuples(state.tables["stays"])]
-            return _shown(whole_columns(plan.projection, core.type).columns, plan.projection.having, found)
         case Folded() if core.by_group:
             return _by_group(core, plan, state, state)
         case Folded() if not (core.window is None and held.num_rows == 0):
@@ -173,9 +165,13 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[t
     inner, now = core.inner, state.held()["core"]
     if isinstance(inner, PriorAccess):
         rows = [] if inner.window is None else _reading(inner, now)
+    elif isinstance(inner, Selected):
+        rows = inner.content(now)
     else:
-        every = range(core.division.count(core.known(state))) if core.total else None
-        rows = _folded(inner, every, plan, now) if isinstance(inner, Folded) else _staying(inner, now)
+        rows = _folded(inner, plan, now) if isinstance(inner, Folded) else []
+    if core.nothing is not None:
+        there, every = {row[0]: row for row in rows}, range(core.division.count(core.known(state)))
+        rows = [there.get(number, (number, *core.nothing)) for number in every]
     number = compiled(core.number)
     found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
     numbers = np.array([number for number, _ in found], np.int64)
@@ -185,46 +181,20 @@ def _of_partitions(core: Partitioned, plan: Select, state: State) -> list[list[t
     return [_shown(core.projection.columns, core.projection.having, part) for part in parts]
 
 
-def _folded(inner: Folded, every: Sequence[int] | None, plan: Select, now: State) -> list[tuple[Any, ...]]:
-    """What the projection sees of aggregates in partitions: groups, or the rows that are held; of totals a row of `every` one."""
+def _folded(inner: Folded, plan: Select, now: State) -> list[tuple[Any, ...]]:
+    """What the projection sees of aggregates in partitions: groups, or the rows that are held."""
     counting, seen = (_inside(inner, now), _outside(inner, now)) if isinstance(inner, Queued) else (now, now)
     groups = list(_groups(inner.lines, counting.tables["groups"], 2, counting.tables["content"]))
-    if every is not None:
-        values, nothing = dict(groups), _nothing(inner.lines)
-        return [(number, *values.get(number, nothing)) for number in every]
+    if inner.by_group and inner.kept:
+        return [(number, *values) for number, values in groups]
     if inner.by_group and not plan.unbounded:
         found = (groups[place] for place in _there(inner, seen))
         return [(*_key(key), *values) for key, values in found]
-    if isinstance(inner, KeepingFolded):
-        stays = now.tables["stays"]
-        group = inner.numbered(
-            whole(now.tables["groups"].column("key")), list(map(whole, stays.columns)), stays.num_rows
-        )
-        held = zip(group[0].tolist(), _tuples(stays), strict=True)
-    elif inner.by_group or not isinstance(inner, Queued):
+    if inner.by_group or not isinstance(inner, Queued):
         return []
-    else:
-        waiting = inner.waiting(now)
-        held = zip(waiting.column("group").to_pylist(), _tuples(_rows(inner, now)), strict=True)
+    waiting = inner.waiting(now)
+    held = zip(waiting.column("group").to_pylist(), _tuples(_rows(inner, now)), strict=True)
     return [(*row, *(groups[place][1] if inner.calls else ())) for place, row in held]
-
-
-def _staying(inner: object, now: State) -> list[tuple[Any, ...]]:
-    """The rows of a statement without aggregates that stay."""
-    return _tuples(now.tables["stays"]) if isinstance(inner, KeepingEach) else []
-
-
-def _levels(core: Leveled, plan: Select, state: State) -> list[tuple[Any, ...]]:
-    """The groups of each level that have rows; the one over all rows is none where there are no rows."""
-    found = list[Any]()
-    for number, (level, own) in enumerate(zip(core.levels, core.states(state), strict=True)):
-        queued = isinstance(level, Queued)
-        counting, seen = (_inside(level, own), _outside(level, own)) if queued else (own, own)
-        groups = list(_groups(level.lines, counting.tables["groups"], 2, counting.tables["content"]))
-        for place in _there(level, seen):
-            key, values = groups[place]
-            found.append(((None,), core.slots(number, _key(key) if level.keys else (), values)))
-    return _shown(plan.projection.columns, plan.projection.having, found)
 
 
 def _rows(core: Queued, now: State) -> pa.Table:

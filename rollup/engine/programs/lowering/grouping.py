@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rollup.engine.compiler.types import BOOL, FLOAT, INT, MapOf, Reference, SortedOf, Struct, Type
-from rollup.engine.expressions import Ask, Expr, walk
+from rollup.engine.compiler.types import BOOL, FLOAT, INT, ListOf, MapOf, Reference, SortedOf, Struct, Type
+from rollup.engine.expressions import Ask, Const, Expr, Slot, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.programs.lowering.expressions import (
     expressions,
@@ -22,6 +22,7 @@ from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import grouping, rates
 from rollup.engine.rows.plans import Select
 from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.types import INT as PLAN_INT
 from rollup.engine.types import Kind
 
 Emit = Callable[[str, Sequence[str]], Sequence[str]]
@@ -57,9 +58,49 @@ def selection(
     NotLowered."""
     if len(plan.levels) > 1:
         raise NotLowered("groups", "several levels")
-    if plan.grouping is not None and (not plan.grouping.whole or plan.grouping.own):
-        raise NotLowered("groups", "a rollup")
+    if plan.grouping is not None and plan.grouping.own:
+        raise NotLowered("groups", "aggregates with keys of their own")
+    if plan.grouping is not None and not plan.grouping.whole:
+        if rows is not None or plan.rate.limited:
+            raise NotLowered("groups", "several sets of keys of a join, or with an output rate")
+        return _of_sets(linker, plan, name, row, emits, rows)
     return _Selection(linker, plan, name, row, emits, ROW if rows is None else rows).operator()
+
+
+def _of_sets(
+    linker: Linker, plan: Select, name: str, row: Reference, emits: Emits, rows: Mapping[int, str] | None
+) -> str:
+    """The selections of each set of keys, one after the other for the whole of a change. Raises NotLowered."""
+    grouping, lines, parts = plan.grouping, list[str](), list[str]()
+    assert grouping is not None
+    width = len(grouping.dimensions)
+    for number, places in enumerate(grouping.sets):
+        known: dict[int, Expr] = {place: Slot(at, grouping.dimensions[place].type) for at, place in enumerate(places)}
+        known[width + len(grouping.calls)] = Const(number, PLAN_INT)
+
+        def of_set(expr: Expr, known: Mapping[int, Expr] = known, missing: int = width - len(places)) -> Expr:
+            if not isinstance(expr, Slot):
+                return inside(expr, of_set)
+            absent = Const(None, expr.type) if expr.index < width else replace(expr, index=expr.index - missing)
+            return known.get(expr.index, absent)
+
+        keys = tuple(grouping.dimensions[place] for place in places)
+        own = replace(grouping, dimensions=keys, sets=(tuple(range(len(keys))),))
+        having = None if plan.projection.having is None else of_set(plan.projection.having)
+        shown = replace(plan.projection, columns=tuple(map(of_set, plan.projection.columns)), having=having)
+        part = selection(linker, replace(plan, grouping=own, projection=shown), f"{name}_set{number}", row, emits, rows)
+        parts.append(part)
+        for way in ("insert", "remove"):
+            lines += [f"for row in s.{name}_{way}s:", f"    {part}_{way}(row)"]
+        lines.append(f"{part}_flush()")
+    for way in ("insert", "remove"):
+        linker.state[f"{name}_{way}s"] = ListOf(row)
+        linker.function(f"{name}_{way}", "row", [f"s.{name}_{way}s.append(row)"])
+        lines.append(f"s.{name}_{way}s.clear()")
+    linker.function(f"{name}_flush", "", lines)
+    linker.function(f"{name}_present", "row", [f"{part}_present(row)" for part in parts])
+    linker.function(f"{name}_presented", "", [f"{part}_presented()" for part in parts])
+    return name
 
 
 _HEARS, _SHOWS = ("insert", "remove", "flush"), ("present", "presented")
@@ -105,13 +146,13 @@ class _Selection:
         if self._emits.made is not None:
             types["Made"] = self._emits.made[0]
         ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "new_group")}
-        if plan.total:
+        if plan.total and plan.grouping is None:
             ports |= self._made("group", slots, values)
             self._linker.function(f"{name}_new_group", "", [f"return {group.name}()"])
             total = grouping.Total if self._emits.made is None else rates.LastTotal
             return self._linker.operator(total, name, constants, types, ports)
         ports |= {"key": [f"{name}_key"], "key_of": [f"{name}_key_of"]}
-        constants["ever"] = plan.unbounded and plan.rate.mode == "snapshot"
+        constants["ever"] = plan.total or (plan.unbounded and plan.rate.mode == "snapshot")
         self._keyed(group.name)
         if plan.grouping is None:
             ports |= self._made("row, group", slots, values)

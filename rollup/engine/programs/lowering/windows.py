@@ -63,6 +63,8 @@ def _time_batch(linker: Linker, spec: TimeBatch, name: str, row: Reference) -> L
 def _external(linker: Linker, spec: ExternalTime, name: str, row: Reference) -> Lowered:
     if not linker.timely:
         raise NotLowered("window", "ExternalTime, of events that may have no time")
+    if spec.time.type.kind not in (Kind.INT, Kind.LONG, Kind.TIMESTAMP):
+        raise NotLowered("window", f"ExternalTime by a {spec.time.type}")
     time = expressions(linker, f"{name}_time", "row", [spec.time], {0: "row"}, lambda values: [f"return {values[0]}"])
     more, constants = _time(linker, Time(spec.span), name, row)[2], {"span": spec.span, "least": spec.span - 2**63}
     return windows.ExternalTime, constants, more, {"time": [time]}

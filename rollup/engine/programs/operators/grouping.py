@@ -190,12 +190,13 @@ class ShownByGroup(Grouped):
 
     def presented(self) -> None:
         """These were all."""
+        self.change += 1
         if self.ever:
             for g in self.groups.values():
                 self.emit_shown(g, 1)
-        self.change += 1
-        for g in self.touched:
-            self.emit_shown(g, 1)
+        else:
+            for g in self.touched:
+                self.emit_shown(g, 1)
         self.touched.clear()
 
 
