@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from rollup.engine.row import Row, comparable, listed
+from rollup.engine.sizes import joined
 from rollup.engine.types import Kind
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -252,7 +253,7 @@ ROW = Operator("row", lambda *values: Row(0, values), strict=False)
 AS_KEY = Operator("as a key", comparable)
 OF_KEY = Operator("of a key", listed)
 LIKE = Operator("like", like)
-CONCAT = Operator("||", "({0} + {1})")
+CONCAT = Operator("||", joined)
 TO_DOUBLE = Operator("to double", "float({0})", numpy="{0}.astype('f8')")
 TO_STRING = Operator("to string", "str({0})")
 GET = Operator(

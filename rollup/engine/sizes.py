@@ -44,36 +44,78 @@ def _short(length: int, made: Callable[[], str]) -> str:
     return made()
 
 
+def bounded(tree: exp.Expr) -> exp.Expr:
+    """A tree of DuckDB's in which each call is `sized`, also within another one."""
+    root = exp.Paren(this=tree.copy())
+    for part in list(root.walk(bfs=False))[:0:-1]:  # from the inside out, so that what is replaced is done inside
+        if (new := sized(part)) is not part:
+            part.replace(new)
+    return root.this.pop()
+
+
 def sized(part: exp.Expr) -> exp.Expr:
     """A call for DuckDB that is an error where its text would be too long; what makes no text longer is as it was.
 
     >>> from sqlglot import parse_one
     >>> sized(parse_one("REPEAT(k, 3)")).sql("duckdb")
     "REPEAT(k, CASE WHEN LENGTH(k) * CAST(3 AS INT128) > 16777216 THEN ERROR('a text of more than 16,777,216 characters') ELSE 3 END)"
+    >>> sized(parse_one("k || '-'")).sql("duckdb")
+    "k || '-'"
     """
+    if isinstance(part, exp.DPipe | exp.Concat | exp.ConcatWs):
+        return part if isinstance(part.parent, exp.DPipe) else _whole(part)
     if isinstance(part, exp.Pad):
-        return _bounded(part, "expression", None)
+        return _bounded(part, "expression")
     if isinstance(part, exp.Repeat):
-        return _bounded(part, "times", part.this)
+        return _bounded(part, "times", "this")
     if isinstance(part, exp.Space):
-        return _bounded(part, "this", None)
+        return _bounded(part, "this")
     if isinstance(part, exp.Replace) and not isinstance(part.args.get("replacement"), exp.Literal | None):
-        return _bounded(part, "replacement", part.this)
+        return _bounded(part, "replacement", "this")
     return part
 
 
-def _bounded(call: exp.Expr, name: str, of: exp.Expr | None) -> exp.Expr:
+def _whole(call: exp.Expr) -> exp.Expr:
+    """Parts one after the other, with a bound where two of them are no constants."""
+    parts = list(call.flatten()) if isinstance(call, exp.DPipe) else call.expressions
+    if sum(not isinstance(part, exp.Literal) for part in parts) < 2:
+        return call
+    long = exp.GT(this=_length(_OF), expression=exp.Literal.number(MOST_CHARACTERS))
+    return _once(call, exp.Case(ifs=[exp.If(this=long, true=_error())], default=_OF.copy()))
+
+
+def _bounded(call: exp.Expr, name: str, of: str = "") -> exp.Expr:
     """The call with a bound for one of its arguments: as a number, or as that of the characters for each of `of`."""
-    given = call.args[name]
-    number = _length(given) if isinstance(call, exp.Replace) else given.copy()
+    found, given = call.copy(), {key: part for key, part in call.args.items() if isinstance(part, exp.Expr)}
+    simple = all(isinstance(part, exp.Column | exp.Literal) for part in given.values())
+    for key in () if simple else given:
+        found.set(key, exp.Dot(this=_OF.copy(), expression=exp.to_identifier(key)))
+    number = _length(found.args[name]) if isinstance(call, exp.Replace) else found.args[name].copy()
     size: exp.Expr = exp.cast(number, "HUGEINT", dialect="duckdb")
-    if of is not None:
-        size = exp.Mul(this=_length(of), expression=size)
+    if of:
+        size = exp.Mul(this=_length(found.args[of]), expression=size)
     long = exp.GT(this=size, expression=exp.Literal.number(MOST_CHARACTERS))
-    error = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(TOO_LONG)])
-    found = call.copy()
-    found.set(name, exp.Case(ifs=[exp.If(this=long, true=error)], default=given.copy()))
-    return found
+    found.set(name, exp.Case(ifs=[exp.If(this=long, true=_error())], default=found.args[name].copy()))
+    if simple:
+        return found
+    fields = [exp.PropertyEQ(this=exp.to_identifier(key), expression=part.copy()) for key, part in given.items()]
+    return _once(exp.Struct(expressions=fields), found)
+
+
+_OF = exp.to_identifier("of")
+
+
+def _once(value: exp.Expr, result: exp.Expr) -> exp.Expr:
+    """A result of a value, which is called `of` there: calls within calls would double each time it is written."""
+    each = exp.Lambda(this=result, expressions=[_OF.copy()])
+    return exp.Bracket(
+        this=exp.Transform(this=exp.Array(expressions=[value.copy()]), expression=each),
+        expressions=[exp.Literal.number(0)],
+    )
+
+
+def _error() -> exp.Expr:
+    return exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(TOO_LONG)])
 
 
 def _length(text: exp.Expr) -> exp.Expr:

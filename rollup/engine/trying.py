@@ -22,7 +22,7 @@ def tried(query: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
     for node in reversed(list(found.walk())):
         if isinstance(node, exp.Cast):
             attempt: exp.Expr = exp.TryCast(**node.args)
-        elif not isinstance(node, _COMPUTING) or node.find(exp.Query):
+        elif not isinstance(node, _COMPUTING) or node.find(exp.Query) or _raises(node):
             continue
         elif node.find(*_GROUPED):
             if node.find_ancestor(exp.Having):
@@ -34,6 +34,11 @@ def tried(query: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
         given = [exp.Is(this=part.copy(), expression=exp.Null()).not_() for part in _parts(node).values()]
         flags.append(exp.and_(exp.Is(this=attempt.copy(), expression=exp.Null()), *given))
     return found, flags
+
+
+def _raises(node: exp.Expr) -> bool:
+    """Whether a part is an error by itself, as that of a text that is too long: DuckDB does not try those."""
+    return any(each.name.upper() == "ERROR" for each in node.find_all(exp.Anonymous))
 
 
 def _of_groups(node: exp.Expr) -> exp.Expr:

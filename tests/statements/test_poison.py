@@ -51,6 +51,36 @@ BLOCKS = {
         f"from S#window.length(2) select str:length(str:concat({', '.join(['symbol'] * 10)})) as v insert into Out;",
         ("x" * 2_000_000, 1, 1, 1.0),
     ),
+    "signs of EPL that join texts": (
+        "@lang('epl') { insert into Out select symbol || symbol || symbol as v from S; }",
+        ("x" * 6_000_000, 1, 1, 1.0),
+    ),
+    "a method of EPL that joins texts": (
+        "@lang('epl') { insert into Out select symbol.concat(symbol).length() as v from S; }",
+        ("x" * 9_000_000, 1, 1, 1.0),
+    ),
+    "signs of SQL that join texts": (
+        "@lang('sql', into='Out') { SELECT STREAM CHAR_LENGTH(symbol || '-' || symbol) AS v FROM S }",
+        ("x" * 9_000_000, 1, 1, 1.0),
+    ),
+    "a repeated text within another call": (
+        "@lang('sql', into='Out') { SELECT STREAM CHAR_LENGTH(REPEAT(REPEAT(symbol, q), 1)) AS v FROM S }",
+        ("12345678", 3_000_000, 1, 1.0),
+    ),
+    "arithmetic with a text that would be too long": (
+        "@lang('sql', into='Out') { SELECT STREAM CHAR_LENGTH(REPEAT(symbol, q)) * q AS v FROM S }",
+        ("12345678", 3_000_000, 1, 1.0),
+    ),
+    "a repeated text within another call of StreamCruncher": (
+        "define stream Out (v long);\n@lang('streamcruncher', into='Out') { select length(repeat(repeat(symbol, q), 1)) as v"
+        " from S (partition store last 3) as w where w.$row_status is new; }",
+        ("12345678", 3_000_000, 1, 1.0),
+    ),
+    "signs of StreamCruncher that join texts": (
+        "define stream Out (v long);\n@lang('streamcruncher', into='Out') { select length(symbol || symbol) as v from S"
+        " (partition store last 3) as w where w.$row_status is new; }",
+        ("x" * 9_000_000, 1, 1, 1.0),
+    ),
     "a text of StreamCruncher that would be too long": (
         "define stream Out (v long);\n@lang('streamcruncher', into='Out') { select length(repeat(symbol, q)) as v from S"
         " (partition store last 3) as w where w.$row_status is new; }",
@@ -113,14 +143,15 @@ def good(count: int) -> list[tuple[int, tuple[Any, ...]]]:
     return [(NOON + n, (str(n), n, n, float(n))) for n in range(count)]
 
 
+@pytest.mark.parametrize("size", [1000, 4])
 @pytest.mark.parametrize("name", BLOCKS)
-def test_a_value_that_cannot_be_computed_with_is_set_aside_alone(name: str) -> None:
+def test_a_value_that_cannot_be_computed_with_is_set_aside_alone(name: str, size: int) -> None:
     text, bad = BLOCKS[name]
     events = good(40)
-    wanted = given(text, events)[0]
+    wanted = given(text, events, size=size)[0]
     for place in (29, 12):
         events.insert(place, (events[place][0], bad))
-    values, refused = given(text, events)
+    values, refused = given(text, events, size=size)
     assert values == wanted and [place for place, _ in refused] == [12, 30] and all(reason for _, reason in refused)
 
 

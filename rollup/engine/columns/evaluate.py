@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.dialects import MOST_CHARACTERS
 from rollup.core.errors import PlanError
 from rollup.core.untyped import pc
 from rollup.engine import operators as op
@@ -26,6 +27,8 @@ from rollup.engine.types import DataType, Kind, RowType
 
 Columns = Sequence[pa.Array]
 
+_ARRAY = 1 << 31
+"""Bytes of text that an array of Arrow cannot hold."""
 _WHOLE = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.DURATION)
 _COMPARE: Mapping[str, Callable[..., Any]] = {
     op.EQUAL.name: pc.equal,
@@ -217,7 +220,7 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op in (op.SAME, op.NOT_SAME) and any(pa.types.is_null(arg.type) for arg in args):
         asked = next((arg for arg in args if isinstance(arg, pa.Array)), None)
         return None if asked is None else (pc.is_null if expr.op is op.SAME else pc.is_valid)(asked)
-    if expr.op is op.CONCAT and all(pa.types.is_string(arg.type) for arg in args):
+    if expr.op is op.CONCAT and all(pa.types.is_string(arg.type) for arg in args) and _short(args):
         return pc.binary_join_element_wise(*args, pa.scalar(""))
     if expr.op is op.MEMBER and _whole_choices(expr, args):
         found = pc.is_in(args[0].cast(pa.int64()), pa.array([choice.as_py() for choice in args[1:]], pa.int64()))
@@ -229,6 +232,14 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
     if expr.op is op.DIVIDE_CUT:
         return pc.divide(args[0], _nonzero(args[1]))
     return None
+
+
+def _short(texts: Sequence[Any]) -> bool:
+    """Whether no row's texts, one after the other, are too long, or all of them together for an array."""
+    sizes = [pc.binary_length(each) for each in texts]
+    longest = sum(int(pc.max(size).as_py() or 0) if isinstance(size, pa.Array) else size.as_py() or 0 for size in sizes)
+    rows = max((len(size) for size in sizes if isinstance(size, pa.Array)), default=1)
+    return longest <= MOST_CHARACTERS and longest * rows < _ARRAY
 
 
 def _alike(args: Sequence[Any]) -> Sequence[Any]:

@@ -105,7 +105,7 @@ class _Translation:
                 return similar(part, None)
             case exp.Escape() if isinstance(part.this, exp.SimilarTo):
                 return similar(part.this, part.expression)
-            case exp.Pad() | exp.Repeat() | exp.Space() | exp.Replace():
+            case exp.Pad() | exp.Repeat() | exp.Space() | exp.Replace() | exp.DPipe() | exp.Concat() | exp.ConcatWs():
                 return sized(part)
             case _ if isinstance(part, _NOW):
                 return self._now(part)

@@ -15,7 +15,7 @@ from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
-from rollup.engine.sizes import sized
+from rollup.engine.sizes import bounded
 from rollup.engine.trying import LIFTING, tried
 from rollup.engine.types import RowType
 
@@ -61,7 +61,7 @@ class Relation:
     """Where it is a list, what cannot be computed is null, and what DuckDB says of it is in the list."""
 
     def __init__(self, query: exp.Expr, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
-        self._query = query = query.transform(sized)
+        self._query = query = bounded(query)
         self._sql = sql = query.sql("duckdb")
         self._types, self._connection = types, connection
         try:
