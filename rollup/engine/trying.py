@@ -20,6 +20,8 @@ def tried(query: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
     """
     found, flags = query.copy(), list[exp.Expr]()
     for node in reversed(list(found.walk())):
+        if node.find_ancestor(exp.Lambda):
+            continue  # what it is of has no name outside
         if isinstance(node, exp.Cast):
             attempt: exp.Expr = exp.TryCast(**node.args)
         elif not isinstance(node, _COMPUTING) or node.find(exp.Query) or _raises(node):
