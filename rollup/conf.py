@@ -36,7 +36,7 @@ An example:
     lineage = "http://marquez:5000"    # OpenLineage
     traces = "http://collector:4318"   # OpenTelemetry
 
-    [tables.planes]                    # a table that questions join with aggregations, see docs/queries.md
+    [tables.planes]                    # a table that questions join with aggregations, and statements with streams
     path = "planes.csv"
     types.year = "int"                 # where what the first records show is not right
 
@@ -93,6 +93,7 @@ from rollup.sources.kinds import KINDS as SOURCES
 from rollup.stores.kinds import KINDS as STORES
 
 if TYPE_CHECKING:
+    from rollup.plan.filled import Filled
     from rollup.program import Declaration, Program
 
 Options = Mapping[str, Any]
@@ -220,7 +221,15 @@ class Conf:
         ahead_of(self.ahead)
         changes = tuple(name for name, options in self.sources.items() if FORMAT in options)
         zone = self.zone if self.zoned else None
-        return Declaration(self._text(), zone, Lateness.of(self.sources, self.late), changes=changes)
+        text, late = self._text(), Lateness.of(self.sources, self.late)
+        return Declaration(text, zone, late, changes=changes, tables=self._tables(text))
+
+    def _tables(self, text: str) -> tuple[Filled, ...]:
+        if not self.dimensions:
+            return ()
+        from rollup.dimensions import filled
+
+        return filled(self, text)
 
     def _text(self) -> str:
         text = text_of(self.app, "the app")

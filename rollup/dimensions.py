@@ -7,6 +7,7 @@ of sources, so a value that does not fit its type is refused with its place and 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +23,7 @@ from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
 from rollup.core.identifiers import quoted
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
+from rollup.plan.filled import Filled
 from rollup.plan.types import Type, parse_type
 
 if TYPE_CHECKING:
@@ -51,6 +53,13 @@ def dimensions(conf: Conf, program: Program) -> list[Dimension]:
                 hint="give the table another name; `path` says where it is",
             )
     return [Dimension(name, _content(conf, name, options)) for name, options in conf.dimensions.items()]
+
+
+def filled(conf: Conf, text: str) -> tuple[Filled, ...]:
+    """The dimensions whose names an app's text has: its statements may read them. Opens none."""
+    words = set(re.findall(r"`[^`]*`|\w+", text))
+    found = [name for name in conf.dimensions if name in words or f"`{name}`" in words]
+    return tuple(Filled(name, Dimension(name, _content(conf, name, conf.dimensions[name]))) for name in found)
 
 
 class Dimension:

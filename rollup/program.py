@@ -20,6 +20,7 @@ from rollup.plan.aggregation import Aggregation, column, compile_aggregation, de
 from rollup.plan.annotations import check_stream, notices, stream_time, stream_zone
 from rollup.plan.app import SIGN, Annotation, App, Item, JoinQuery, Source, StreamDef, StreamQuery, check_columns
 from rollup.plan.expressions import FILTER, Scope, bind, condition
+from rollup.plan.filled import Filled, names_of
 from rollup.plan.functions import Bound
 from rollup.plan.lateness import UNSAID, Lateness
 from rollup.plan.names import check_distinct
@@ -86,6 +87,8 @@ class Declaration:
     """The streams that the statements of the whole app read, where the text is what tasks need of it."""
     changes: tuple[str, ...] = ()
     """The streams whose sources also take rows back."""
+    tables: tuple[Filled, ...] = ()
+    """The tables of the configuration that statements may read."""
 
     def program(self) -> Program:
         """The app, compiled; see `compile_app`."""
@@ -246,7 +249,7 @@ def compile_app(text: str, zone: str | None = None) -> Program:
 
 @nests
 def _compiled(declaration: Declaration) -> Program:
-    parts = sections(declaration.text)
+    parts = sections(declaration.text, names_of(declaration.tables))
     if parts.statements and not parts.rollups.strip():
         raise PlanError("the app defines no stream", line=1, column=1, hint="define stream S (k string, v double);")
     app = parse_created(parts.rollups) if in_sql(parts.rollups) else parse_app(parts.rollups)
@@ -272,7 +275,7 @@ def _compiled(declaration: Declaration) -> Program:
         declared_zone = zones.get(name, declaration.zone)
         if declared_zone is not None or len(cut) == 1:
             streams[name] = replace(stream, zone=normal_zone(declared_zone or cut.pop()))
-    statements = _statements(parts.statements, streams, aggregations) if parts.statements else None
+    statements = _statements(parts.statements, streams, aggregations, declaration.tables) if parts.statements else None
     for name in aggregations:
         if name in streams:
             raise PlanError(f"{name!r} is both a stream and an aggregation", hint="rename one of them")
@@ -293,21 +296,24 @@ def _compiled(declaration: Declaration) -> Program:
         _check_told(statements, changes, aggregations)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
     heard = declaration.heard if statements is None else tuple(sorted(statements.reads & streams.keys()))
-    rollups = replace(declaration, text=parts.rollups, heard=heard)
+    rollups = replace(declaration, text=parts.rollups, heard=heard, tables=())
     made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
     _ = made.times  # refuses an @time that names none
     return made
 
 
 def _statements(
-    parts: Sequence[Section], streams: Mapping[str, StreamDef], aggregations: Mapping[str, Aggregation]
+    parts: Sequence[Section],
+    streams: Mapping[str, StreamDef],
+    aggregations: Mapping[str, Aggregation],
+    tables: Sequence[Filled],
 ) -> Statements:
     """The statements of an app that has some: only then are their languages loaded."""
     from rollup.aggregation.closings import closing_streams
     from rollup.statements.compiled import compile_statements
 
     closing = [item for aggregation in aggregations.values() for item in closing_streams(aggregation).items()]
-    return compile_statements(parts, {**dict(closing), **streams})
+    return compile_statements(parts, {**dict(closing), **streams}, tables)
 
 
 def _check_sinks(sinks: Mapping[str, Sequence[Annotation]], statements: Statements) -> None:

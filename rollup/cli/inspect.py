@@ -84,6 +84,8 @@ def _statements(conf: Conf, program: Program) -> Iterator[str]:
         yield f"statements {part.name}: on {how.executor} ({how.reason}); shards: {shards}; state: {how.state}; reads {reads}"
         for remark in how.remarks:
             yield f"  {remark}"
+        for table in part.names.tables:
+            yield f"  joins table {table.name}, read when the job starts: {len(table.rows)} rows now"
         if kept.of(part.name):
             yield f"  keeps {', '.join(kept.of(part.name))}: `rollup query` and `rollup serve` read what the last commit left"
         for name in part.component.writes:

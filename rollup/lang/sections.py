@@ -35,6 +35,8 @@ _OF_STATEMENTS = frozenset(
     ["every", "not", "join", "group", "having", "order", "limit", "offset", "output", "delete", "update", "partition"]
 )
 
+_CHANGING = frozenset(["into", "update", "delete"])
+
 
 @dataclass(frozen=True)
 class Section:
@@ -121,8 +123,8 @@ class _Piece:
         return self.tokens[self.body :]
 
 
-def sections(text: str) -> Sections:
-    """The parts of an app's text. Raises SyntaxProblem for a block that is not closed, PlanError for an unknown language.
+def sections(text: str, tables: Set[str] = frozenset()) -> Sections:
+    """The parts of an app's text; `tables` are those of its configuration. Raises SyntaxProblem for a block that is not closed, PlanError for an unknown language.
 
     >>> found = sections("define stream S (v int); from S#window.length(2) select v insert into T;")
     >>> found.rollups.rstrip(), [part.language for part in found.statements]
@@ -130,8 +132,9 @@ def sections(text: str) -> Sections:
     """
     pieces = list(_Cutter(text).pieces())
     _check_answers(text, pieces)
+    _check_tables(text, pieces, tables)
     blocks = [piece.block for piece in pieces if piece.block is not None]
-    ours = _statements([piece for piece in pieces if piece.block is None], blocks)
+    ours = _statements([piece for piece in pieces if piece.block is None], blocks, tables)
     _check_used(text, ours)
     if not blocks and not ours:
         return Sections(text)
@@ -166,11 +169,36 @@ def _check_answers(text: str, pieces: Sequence[_Piece]) -> None:
             raise PlanError(message, line=line, column=column, hint="insert into a stream, with a sink to keep it")
 
 
-def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section]) -> list[_Piece]:
+def _check_tables(text: str, pieces: Sequence[_Piece], tables: Set[str]) -> None:
+    """Raise PlanError where the app defines or changes a table of the configuration, or only an aggregation reads it."""
+    for piece in pieces if tables else ():
+        words = piece.words
+        named = {words[2].text.strip("`")} if _is(piece, "define") and len(words) > 2 else set[str]()
+        aggregated = len(words) > 1 and words[1].word == "aggregation"
+        changed = {after.text.strip("`") for token, after in itertools.pairwise(words) if token.word in _CHANGING}
+        read = {after.text.strip("`") for token, after in itertools.pairwise(words) if token.word == "from"}
+        for name in sorted(tables & (named | changed | (read if aggregated else set()))):
+            line, column = _position(text, words[0].start)
+            if name in named:
+                message, cure = "is defined here too", "leave the definition out, or give one of them another name"
+            elif name in changed:
+                message, cure = "is only read", "`define table` with another name for what statements change"
+            else:
+                message = "has no time by which it could be aggregated"
+                cure = f"from S join {name} on … select … insert into T; and the aggregation reads T"
+            raise PlanError(
+                f"{name} is a table of the configuration, [tables.{name}], and {message}",
+                line=line,
+                column=column,
+                hint=cure,
+            )
+
+
+def _statements(pieces: Sequence[_Piece], blocks: Sequence[Section], tables: Set[str]) -> list[_Piece]:
     """SiddhiQL's statements: what only the engine can do, and the plain queries that read what those give."""
     found = [piece for piece in pieces if _needs_engine(piece)]
     stores = {piece.words[2].text.strip("`") for piece in found if _is(piece, "define") and len(piece.words) > 2}
-    found += [piece for piece in pieces if piece not in found and _fills(piece, stores)]
+    found += [piece for piece in pieces if piece not in found and _fills(piece, stores | tables)]
     given = {target for piece in found for target in _targets(piece.words)}
     given |= {target for block in blocks for target in _targets(tuple(_tokens(block.text)))}
     given |= {block.into for block in blocks if block.into}

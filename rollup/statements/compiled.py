@@ -11,6 +11,7 @@ from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
 from rollup.lang.sections import SIDDHIQL, Section
 from rollup.plan.app import StreamDef
+from rollup.plan.filled import Filled, names_of
 from rollup.plan.types import Type
 from rollup.statements.component import Component, Names, Streams
 from rollup.statements.languages import language
@@ -67,11 +68,11 @@ class _Read:
 
 
 @nests
-def compile_statements(sections: Sequence[Section], streams: Streams) -> Statements:
-    """The statements of an app's parts over its streams. Raises SyntaxProblem or PlanError with the place in its file."""
+def compile_statements(sections: Sequence[Section], streams: Streams, tables: Sequence[Filled] = ()) -> Statements:
+    """The statements of an app's parts over its streams and the configuration's tables. Raises SyntaxProblem or PlanError with the place in its file."""
     texts = list[_Read]()
     for section in sections:
-        said = _at(section, partial(language(section.language).names, section))
+        said = _with_tables(section, _at(section, partial(language(section.language).names, section)), tables)
         texts.append(_Read(_name(section, [text.name for text in texts]), section, said))
     known, parts = dict(streams), list[Part]()
     for text in _ordered(texts):
@@ -83,6 +84,17 @@ def compile_statements(sections: Sequence[Section], streams: Streams) -> Stateme
         parts.append(Part(text.name, text.section, text.names, made))
     written = {target for part in parts for target in part.component.writes}
     return Statements(tuple(parts), {name: known[name] for name in known if name in written})
+
+
+def _with_tables(section: Section, said: Names, tables: Sequence[Filled]) -> Names:
+    """Names of which some are tables. Raises PlanError for a text that cannot read or would change one."""
+    found = tuple(table for table in tables if table.name in said.reads | said.writes)
+    for table in found:
+        if section.language != SIDDHIQL:
+            message = f"{table.name} is a table of the configuration, [tables.{table.name}], which SiddhiQL alone joins"
+            cure = f"before this block: from S join {table.name} on … select … insert into T; the block reads T"
+            raise section.located(PlanError(message, hint=cure))
+    return replace(said, reads=said.reads - names_of(found), tables=found)
 
 
 def _at(section: Section, action: Callable[[], Found]) -> Found:
@@ -129,11 +141,15 @@ def _ordered(texts: Sequence[_Read]) -> list[_Read]:
 
 def _check_carried(text: _Read, streams: Streams) -> None:
     """Refuse a stream of a type that the engine of statements does not carry exactly."""
-    for stream in (streams[name] for name in sorted(text.names.reads | text.names.writes) if name in streams):
+    tables = {table.name: table.stream for table in text.names.tables}
+    named = [streams[name] for name in sorted(text.names.reads | text.names.writes) if name in streams]
+    for stream in (*named, *tables.values()):
         for name, kind in stream.attributes.items():
             if not kind.carried:
                 other = "double" if kind.exact else "long" if kind is Type.TIMESTAMP else "string"
                 hint = f"a query before them selects it as another type: convert({name}, '{other}') as {name}"
+                if stream.name in tables:
+                    hint = f"[tables.{stream.name}] says which text or number it is: types = {{ {name} = '{other}' }}"
                 problem = PlanError(f"statements carry no {kind}, which {name} of {stream.name} is", hint=hint)
                 raise text.section.located(problem)
 

@@ -18,6 +18,7 @@ from rollup.engine.state import State
 from rollup.lang.sections import Section
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import Keys
+from rollup.plan.filled import Filled
 
 Key = tuple[int, ...]
 """The place of an event: its number in the batch, and for what an event causes that of its cause and one of its own."""
@@ -122,11 +123,15 @@ class Keeping(Protocol):
 
 @dataclass(frozen=True)
 class Names:
-    """The streams that a text reads and inserts into; `columns` has for a stream those it needs, all where it says none."""
+    """The streams that a text reads and inserts into; `columns` has for a stream those it needs, all where it says none.
+
+    `tables` are those of the configuration that it reads.
+    """
 
     reads: frozenset[str]
     writes: frozenset[str]
     columns: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    tables: tuple[Filled, ...] = ()
 
 
 def refuse_own(names: Names, into: str | None) -> None:

@@ -17,6 +17,7 @@ from rollup.lang.siddhi.statements.binding import attributes_of
 from rollup.lang.siddhi.statements.reader import read_app
 from rollup.plan.app import StreamDef
 from rollup.plan.dividing import common
+from rollup.plan.filled import names_of
 from rollup.statements.component import Described, Event, Names, Streams
 from rollup.statements.rows import Emitted, OnRows, say_hurried
 from rollup.statements.values import comparable, held, plain_row, stores_of, stream_with
@@ -49,10 +50,14 @@ class SiddhiQueries(OnRows[SiddhiApp]):
     def __init__(self, section: Section, streams: Streams, names: Names) -> None:
         defined = {s.name for s in read_app(section.placed).statements if isinstance(s, tree.Definition)}
         others = [streams[name] for name in sorted(names.reads | names.writes) if name in streams.keys() - defined]
-        self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others)])
+        self._tables = names.tables
+        tables = [_defined(table.stream, "table") for table in names.tables]
+        self._text = "; ".join([section.placed.rstrip().rstrip(";"), *map(_defined, others), *tables])
         super().__init__(names.reads, {})
-        app = self.begun(0)
-        spec, self._stores = app.spec, stores_of(app.stores)
+        app = SiddhiApp(self._text, of_job=True)
+        spec, stores = app.spec, stores_of(app.stores)
+        filled = names_of(names.tables)
+        self._stores = {name: store for name, store in stores.items() if name not in filled}
         self._keys = comparable(common(from_outside(needs_of(spec), self.reads, names.writes), instants=True), streams)
         self._writes = {name: stream_with(name, attributes_of(spec.streams[name])) for name in names.writes}
 
@@ -71,10 +76,10 @@ class SiddhiQueries(OnRows[SiddhiApp]):
         return held(self._stores[name], self.restored(state).stored(name))
 
     def begun(self, start: int) -> SiddhiApp:
-        return SiddhiApp(self._text, start, of_job=True)
+        return SiddhiApp(self._text, start, of_job=True, filled={table.name: table.rows for table in self._tables})
 
     def restored(self, state: State) -> SiddhiApp:
-        app = SiddhiApp(self._text, of_job=True)
+        app = self.begun(0)
         app.restore(state)
         return app
 
@@ -97,6 +102,6 @@ class SiddhiQueries(OnRows[SiddhiApp]):
                 yield running.now, stream.name, plain_row(emitted.values, stream)
 
 
-def _defined(stream: StreamDef) -> str:
+def _defined(stream: StreamDef, kind: str = "stream") -> str:
     columns = ", ".join(f"`{name}` {kind}" for name, kind in stream.attributes.items())
-    return f"define stream `{stream.name}` ({columns})"
+    return f"define {kind} `{stream.name}` ({columns})"

@@ -79,6 +79,8 @@ class Running:
 
         Raises ConfigError when a text, or the number of shards, has changed under its state.
         """
+        for table in [table for part in self.flow.statements.parts for table in part.names.tables]:
+            _ = table.rows  # those of the start
         found = Saved() if self._commits is None else self._commits.newest()
         places = homes(found, self._texts)
         states = {name: found.states[old] for name, old in places.items() if old in found.states}

@@ -170,6 +170,7 @@ def fingerprint(part: Part, streams: Mapping[str, StreamDef]) -> str:
     """Of all that a state depends on: the text, and the attributes and keys of the streams that it names."""
     named = [streams[name] for name in sorted(part.names.reads | part.names.writes) if name in streams]
     said = [" ".join(part.section.text.split()), *(f"{each.name} {dict(each.attributes)}" for each in named)]
+    said += [f"table {each.name} {dict(each.stream.attributes)}" for each in part.names.tables]
     said += [f"{each.name} by {', '.join(each.table)}" for each in named if each.table is not None]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 

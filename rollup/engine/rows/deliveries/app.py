@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,12 +70,19 @@ Emitted = Callable[[str, Sequence[Selected]], None]
 
 
 class DeliveryApp:
-    """Runs an app; `emitted` hears what queries insert into each stream."""
+    """Runs an app; `emitted` hears what queries insert into each stream, and `filled` are rows of some tables, which no
+    state has."""
 
-    def __init__(self, spec: AppSpec, emitted: Emitted, start: int = 0) -> None:
+    def __init__(
+        self, spec: AppSpec, emitted: Emitted, start: int = 0, filled: Mapping[str, Sequence[Sequence[Any]]] = {}
+    ) -> None:
         self.spec, self._emitted = spec, emitted
         self.runner = Runner(start, depth_first=True)
         self.tables = {name: Table(key, self.runner) for name, key in spec.tables.items()}
+        for name, rows in filled.items():
+            for values in rows:
+                self.tables[name].insert((*values, 0))
+        self._kept = {name: table for name, table in self.tables.items() if name not in filled}
         self._readers: dict[str, list[Subscriber]] = {}
         self.runner.environment.ask = [self._asked(table, on) for table, on in spec.asks]
         self.shared = {name: Shared(self, name, given) for name, given in spec.shared.items()}
@@ -146,7 +153,7 @@ class DeliveryApp:
         packer = Packer()
         for place, part in enumerate(self._parts):
             packer.node(f"query/{place}", part.snapshot())
-        for name, table in self.tables.items():
+        for name, table in self._kept.items():
             packer.node(f"table/{name}", table.snapshot())
         for name, shared in self.shared.items():
             packer.node(f"window/{name}", shared.snapshot())
@@ -156,10 +163,11 @@ class DeliveryApp:
     def restore(self, state: State) -> None:
         """Go on from a snapshot of the same app."""
         unpacker = Unpacker(state)
-        self.runner.environment.now, self.runner.rows = state.scalars["now"], state.scalars["rows"]
+        self.runner.environment.now = state.scalars["now"]
+        self.runner.rows = max(self.runner.rows, state.scalars["rows"])  # behind those of rows that are filled in
         for place, part in enumerate(self._parts):
             part.restore(unpacker.node(f"query/{place}"))
-        for name, table in self.tables.items():
+        for name, table in self._kept.items():
             table.restore(unpacker.node(f"table/{name}"))
         for name, shared in self.shared.items():
             shared.restore(unpacker.node(f"window/{name}"))

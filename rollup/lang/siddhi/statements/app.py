@@ -45,8 +45,12 @@ class SiddhiApp:
     """
 
     @nests
-    def __init__(self, text: str, start: int = 0, of_job: bool = False) -> None:
+    def __init__(
+        self, text: str, start: int = 0, of_job: bool = False, filled: Mapping[str, Sequence[Sequence[Any]]] = {}
+    ) -> None:
         """Begin at an instant, in ms; `of_job`: the streams' annotations are read by the job that it is a part of.
+
+        `filled` are rows that tables have from the start; no state has them, so a restored app has those it is given.
 
         Raises SyntaxProblem or PlanError with the place of what cannot run.
         """
@@ -56,7 +60,8 @@ class SiddhiApp:
         self.spec = lower(app)
         self._emitted: list[Emitted] = []
         self._fields: dict[str, list[tuple[str, DataType]]] = {}
-        self._app = DeliveryApp(self.spec, self._note, start)
+        given = {name: [self._fitting(name, row) for row in rows] for name, rows in filled.items()}
+        self._app = DeliveryApp(self.spec, self._note, start, given)
 
     @property
     def streams(self) -> dict[str, RowType]:
