@@ -157,10 +157,16 @@ def test_a_wrong_table_is_refused_by_plan_and_by_a_question(table: str, said: st
     assert isinstance(ran.exception, RollupError) and re.search(said, str(ran.exception))
 
 
-@pytest.mark.parametrize("name", ["tradeagg", "Trades"])
-def test_a_name_that_is_taken_is_refused(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tradeagg", r"\[tables\.tradeagg\] has the name of"),
+        ("Trades", r"Trades is a table of the configuration, \[tables\.Trades\], and is defined here too"),
+    ],
+)
+def test_a_name_that_is_taken_is_refused(name: str, said: str, tmp_path: Path) -> None:
     _csv(tmp_path)
-    with pytest.raises(ConfigError, match=rf"\[tables.{name}\] has the name of"):
+    with pytest.raises(RollupError, match=said):
         asked(tmp_path, 'path = "planes.csv"', name).query("select 1")
 
 
