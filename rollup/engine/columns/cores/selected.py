@@ -22,6 +22,7 @@ from rollup.engine.columns.cores.programs import Columns, Given, at_work, fed, l
 from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.columns.cores.rewriting import of_one_event, rewritten
 from rollup.engine.columns.evaluate import evaluate, passing
+from rollup.engine.columns.groups import Ints
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Const, Expr, Field, Slot, Variable, inside, walk
 from rollup.engine.folding import AggregateCall
@@ -92,9 +93,7 @@ class Selected:
         """The rows of what the program makes, in each change those that leave last."""
         (at, event, sign), fields = (each.to_numpy() for each in made[:3]), values_of(made[3:], self.kinds)
         output = Output(at, event, tuple(evaluate(each, fields, len(at)) for each in self.columns), sign=sign)
-        if self.emitted == "both" and bool((sign < 0).any()):
-            change = np.cumsum((np.diff(at, prepend=-1) != 0) | (np.diff(event, prepend=-2) != 0))
-            turns = np.lexsort((-sign, change))
+        if self.emitted == "both" and (turns := leaving_last(at, event, sign)) is not None:
             output, fields = output.at_places(turns), [each.take(pa.array(turns)) for each in fields]
         mask = passing(self.chosen, fields, len(at))
         return output if mask is None else output.where(mask)
@@ -103,6 +102,19 @@ class Selected:
         """The values of the rows that there are now."""
         shown = self._shown(at_work(self.program, state).shown())
         return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+
+
+def leaving_last(at: Ints, event: Ints, sign: Ints) -> Ints | None:
+    """The places of rows so that in each change those that leave are last; None where they are so already.
+
+    >>> leaving_last(np.array([5, 5, 5]), np.array([0, 0, 1]), np.array([-1, 1, -1]))
+    array([1, 0, 2])
+    """
+    same = (at[1:] == at[:-1]) & (event[1:] == event[:-1])
+    if not bool((same & (sign[1:] > sign[:-1])).any()):
+        return None
+    change = np.concatenate([[0], np.cumsum(~same)])
+    return np.argsort(2 * change + (sign < 0), kind="stable")
 
 
 def selected(plan: Select, stream: RowType, ordered: bool) -> Selected | str:
