@@ -95,13 +95,13 @@ class Watch:
         self._due: int | None = None
         self._alive = False
 
-    def starts(self) -> int | None:
-        """Begin to wait; the instant of the end where the clock brings it."""
+    def starts(self, least: int = 0) -> int | None:
+        """Begin to wait, for a span of at least so many ms; the instant of the end where the clock brings it."""
         self._alive = True
         condition, now = self._condition, self._runner.now
         match condition:
             case AfterCondition():
-                self._ask(now + compiled(condition.span)((), (), self._environment))
+                self._ask(now + max(least, compiled(condition.span)((), (), self._environment)))
             case ScheduleCondition():
                 self._ask(condition.after(now))
             case _:

@@ -44,7 +44,9 @@ class Child:
         end = self.node.level.end
         if end is not None:
             self.watch = self._watch(end)
-            due = self.watch.starts()
+            alone = isinstance(self.node.level, Lived) and not self.node.level.overlap
+            # A life of no time that no event has begun would be followed by the next at the same instant, for ever.
+            due = self.watch.starts(1 if alone and self.node.by_clock else 0)
             if due is not None:
                 self.properties |= {"endTime": due, f"{self.node.name}.endTime": due}
 
@@ -87,6 +89,11 @@ class Node:
         self._count = 0
         self._heard: dict[str, int] = {}
         """By stream the last entry in the index that the events which begin a partition are not to be told to."""
+
+    @property
+    def by_clock(self) -> bool:
+        """Whether there is no event at hand."""
+        return self._runner.current is None
 
     # life
 

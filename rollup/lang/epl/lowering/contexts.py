@@ -16,7 +16,7 @@ from rollup.engine.rows.contexts.conditions import (
     ScheduleCondition,
 )
 from rollup.engine.rows.contexts.levels import Categories, Context, Hashed, Keyed, KeyedStream, Level, Lived
-from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, Pattern
+from rollup.engine.rows.patterns.algebra import EveryNode, FilterNode, IntervalNode, Pattern
 from rollup.engine.rows.plans import Filter
 from rollup.engine.types import INT, LONG, STRING, DataType, Kind, RowType
 from rollup.lang.epl.catalog import Catalog, ContextInfo, problem, unknown
@@ -225,16 +225,22 @@ class _Level:
         self.own |= {"startTime": LONG, "endTime": LONG}
         keys = tuple(self._distinct(each, start) for each in distinct)
         found = self._condition(end) if end is not None else None
-        if start.now and start.condition is None and isinstance(found, AfterCondition) and self._at_once(found):
+        if not overlap and found is not None and all(any(map(self._at_once, each)) for each in (conditions, [found])):
             raise problem("a partition that lasts no time would begin again for ever", start, "end after 1 sec")
         return Lived(tuple(conditions), found, overlap, keys, tuple(self.registry.lookups))
 
-    def _at_once(self, end: AfterCondition) -> bool:
-        """Whether a partition is over as soon as it has begun, where that is known now."""
-        if not all(isinstance(each, (Const, Call)) for each in walk(end.span)):
-            return False
-        lasts = compiled(end.span)((), (), self.catalog.beginning())
-        return lasts is not None and lasts <= 0
+    def _at_once(self, condition: Condition) -> bool:
+        """Whether a condition holds as soon as it is waited for, without an event, where that is known now."""
+        match condition:
+            case NowCondition():
+                return True
+            case AfterCondition(span) | PatternCondition(Pattern(IntervalNode(span) | EveryNode(IntervalNode(span)))):
+                if not all(isinstance(each, (Const, Call)) for each in walk(span)):
+                    return False
+                lasts = compiled(span)((), (), self.catalog.beginning())
+                return lasts is not None and lasts <= 0
+            case _:
+                return False
 
     def _distinct(self, node: ex.Expression, start: cx.Start) -> Expr:
         """A property of the event that begins, with or without its tag."""
