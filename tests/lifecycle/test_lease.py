@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -221,6 +222,26 @@ def test_a_job_elsewhere_with_a_checkpoint_of_its_own_stays_passive_on_the_same_
             first.kill()  # gone from this machine: free at once
             first.wait()
             assert until(waiting, "commit")[0] == "holds the lease"
+
+
+@pytest.mark.parametrize(("host", "free"), [(socket.gethostname(), True), ("another machine", False)])
+def test_a_process_that_is_gone_is_known_to_be_on_its_own_machine_alone(
+    new_place: Callable[[], LeasePlace], monkeypatch: pytest.MonkeyPatch, host: str, free: bool
+) -> None:
+    """Elsewhere only a heart that has stopped says so: a standby there takes over after `takeover`, not before."""
+    gone = Holder("run", host, 2**22 + 1, "never", time.time())
+    first = Lease(new_place(), "run", 3600)
+    monkeypatch.setattr(first, "_keep", lambda: None)
+    with monkeypatch.context() as there:
+        there.setattr(Holder, "me", classmethod(lambda cls, what: gone))
+        assert first.take()
+    patient, quick = Lease(new_place(), "run", 3600), Lease(new_place(), "run", 0.3)
+    assert patient.take() is free
+    if not free:
+        while not quick.take():
+            time.sleep(0.05)
+    for lease in (patient, quick, first):
+        lease.release()
 
 
 def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
