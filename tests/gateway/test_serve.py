@@ -240,6 +240,16 @@ def test_explain_loads_nothing(client: psycopg.Connection, serving: Serving) -> 
     assert serving.delta.all_shares[0].slices.loads == before
 
 
+@pytest.mark.parametrize("level", ["months", "days", "hours"])
+def test_the_planner_knows_how_many_rows_there_are_within_a_factor_of_two(
+    client: psycopg.Connection, level: str
+) -> None:
+    source = f"TradeAgg WITHIN {JANUARY} PER '{level}'"
+    (number,) = rows(client, f"SELECT count(*) FROM {source}")[0]
+    ((plan,),) = rows(client, f"EXPLAIN (FORMAT JSON) SELECT * FROM {source}")
+    assert number and number / 2 <= plan[0]["Plan"]["Plan Rows"] <= 2 * number
+
+
 def test_asyncpg_prepares_and_iterates(serving: Serving) -> None:
     async def talk() -> None:
         login = dict(serving.login())

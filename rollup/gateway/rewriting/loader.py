@@ -250,7 +250,13 @@ class Loader:
         def work(cursor: Any) -> Load:
             cursor.execute(f"begin; {ddl}")
             cursor.copy_expert(f"copy {place} from stdin (format binary, freeze)", CopyRows(rows), READ_SIZE)
-            cursor.execute("select pg_total_relation_size(%s::regclass)", (place,))
+            # Nobody analyzes a table that is there for a moment; without its size the planner takes it for ten pages.
+            cursor.execute(
+                "select pg_total_relation_size(oid), pg_restore_relation_stats('schemaname', %s, 'relname', relname::text,"
+                " 'relpages', (pg_relation_size(oid) / current_setting('block_size')::bigint)::integer,"
+                " 'reltuples', %s::real) from pg_class where oid = %s::regclass",
+                (INNER, rows.num_rows, place),
+            )
             size = int(cursor.fetchone()[0])
             cursor.execute("commit")
             return Load(rows.num_rows, size)
