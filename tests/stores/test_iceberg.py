@@ -193,6 +193,8 @@ WRONG: Iterable[tuple[str, str]] = [
     ('"trades"', "a table with a namespace"),
     ('{ uri = "sqlite:///i.db" }', "a table with a namespace"),
     ('{ namespace = "a b", uri = "sqlite:///i.db" }', "a namespace"),
+    ('{ namespace = "a", type = "nosuch" }', "a type of catalog: rest, hive"),
+    ('{ namespace = "a", uri = "foo://x" }', "a uri that says which catalog it is"),
     ('{ namespace = "a", uri = "http://h", token_env = "NOT_SET_ANYWHERE" }', "token_env: the name of a variable"),
 ]
 
@@ -240,7 +242,8 @@ def test_jobs_and_commands_list_their_tables_and_a_catalog_that_is_away_is_a_war
     code, said = command("maintain", job.path)
     assert code == 0
     assert re.search(
-        r"^rollup: warning: \[store\] iceberg: \d+ times trades could not be reached: ConnectionError", said
+        r"^rollup: warning: \[store\] iceberg: \d+ times the catalog of trades could not be reached: ConnectionError",
+        said,
     ), said
 
 

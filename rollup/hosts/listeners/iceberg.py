@@ -34,7 +34,8 @@ class Iceberg:
 
     def __init__(self, conf: Conf, program: Program, command: str) -> None:
         self._conf, self._options = conf, dict(conf.store["iceberg"])
-        self.address = str(self._options.pop("namespace"))
+        namespace = str(self._options.pop("namespace"))
+        self.address, self._namespace = f"the catalog of {namespace}", namespace.split(".")
         self._aggregations = [each for each in program.aggregations.values() if not each.store]
         self._news, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._follow, name="iceberg", daemon=True)
@@ -74,7 +75,7 @@ class Iceberg:
             self._news.clear()
             for aggregation in self._aggregations:
                 try:
-                    listed(self._catalog, self.address.split("."), aggregation, self._conf.tables)
+                    listed(self._catalog, self._namespace, aggregation, self._conf.tables)
                 except NoCommitError:
                     pass
                 except CommitFailedException:  # another command lists the same

@@ -117,7 +117,7 @@ class Unsent(logging.Handler):
 
     def add(self, problem: str) -> None:
         """Count a problem."""
-        self._count, self._last = self._count + 1, problem
+        self._count, self._last = self._count + 1, problem.strip().partition("\n")[0]
 
     def warnings(self, again: float) -> list[str]:
         """What to say of it; at most once in so many seconds."""
