@@ -10,6 +10,33 @@ create or replace aggregate {schema}.rollup_union(anycompatiblearray) (
     sfunc = array_cat, stype = anycompatiblearray, finalfunc = {schema}.rollup_sorted_set, parallel = safe
 );
 
+-- Counts of values are JSON in bytes: whether the values are numbers, and how often each of them came.
+create or replace function {schema}.rollup_counts_together(parts bytea[]) returns bytea
+    immutable parallel safe language sql
+    as $$
+    with part as (select convert_from(bytes, 'UTF8')::json as said from unnest(parts) as bytes where bytes is not null),
+    total as (
+        select value.key, sum(value.value::bigint) as times from part, json_each_text(said -> 1) as value group by 1
+    )
+    select convert_to(json_build_array(
+        (select bool_or((said ->> 0)::boolean) from part), json_object_agg(key, times order by key collate "C")
+    )::text, 'UTF8') from total having count(*) > 0
+    $$;
+
+create or replace aggregate {schema}.rollup_counts(bytea) (
+    sfunc = array_append, stype = bytea[], finalfunc = {schema}.rollup_counts_together, parallel = safe
+);
+
+-- The value that came most often; of several the least. NaN is greater than every number.
+create or replace function {schema}.rollup_counts_mode(counts bytea) returns text
+    immutable parallel safe language sql
+    as $$
+    with part as (select convert_from(counts, 'UTF8')::json as said)
+    select value.key from part, json_each_text(said -> 1) as value
+    order by value.value::bigint desc, case when (said ->> 0)::boolean then value.key::numeric end, value.key collate "C"
+    limit 1
+    $$;
+
 -- The least and the greatest of truths, which PostgreSQL knows by other names: false is below true.
 create or replace aggregate {schema}.min(boolean) (
     sfunc = booland_statefunc, stype = boolean, combinefunc = booland_statefunc, parallel = safe

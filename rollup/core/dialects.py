@@ -50,6 +50,12 @@ class Union(Expression, exp.AggFunc):
     arg_types = {"this": True}
 
 
+class Counts(Expression, exp.AggFunc):
+    """Counts of values, put together; null when there are none."""
+
+    arg_types = {"this": True}
+
+
 class Size(Expression, exp.Func):
     """The number of elements of a list, 0 for null."""
 
@@ -376,6 +382,7 @@ def _duckdb() -> type[Dialect]:
                 Union: lambda self, e: (
                     f"LIST_SORT(LIST_DISTINCT(FLATTEN(LIST({self.sql(e, 'this')}) FILTER (WHERE {self.sql(e, 'this')} IS NOT NULL))))"
                 ),
+                Counts: lambda self, e: f"ROLLUP_COUNTS_MERGE(LIST({self.sql(e, 'this')}))",
                 Compensated: lambda self, e: self.func("FSUM", e.this),
                 Size: lambda self, e: f"COALESCE(LEN({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS HUGEINT)",
@@ -396,7 +403,7 @@ def _duckdb() -> type[Dialect]:
 
 
 def _postgres() -> type[Dialect]:
-    """PostgreSQL; the union of sets is an aggregate that `ddl/postgres.sql` creates."""
+    """PostgreSQL; `ddl/postgres/functions.sql` creates the aggregates that put sets and counts together."""
     from sqlglot.dialects.postgres import Postgres
 
     class RollupPostgres(Postgres):
@@ -413,6 +420,7 @@ def _postgres() -> type[Dialect]:
                 LastBy: _postgres_last,
                 InOrder: _postgres_in_order,
                 Union: lambda self, e: f"ROLLUP_UNION({self.sql(e, 'this')})",
+                Counts: lambda self, e: f"ROLLUP_COUNTS({self.sql(e, 'this')})",
                 Compensated: lambda self, e: self.func("SUM", e.this),
                 Size: lambda self, e: f"COALESCE(CARDINALITY({self.sql(e, 'this')}), 0)",
                 Widened: lambda self, e: f"CAST({self.sql(e, 'this')} AS DECIMAL)",
@@ -475,8 +483,10 @@ def to_sql(tree: exp.Expr, name: str = "duckdb") -> str:
     return tree.sql(dialect=dialect(name), normalize_functions=False)
 
 
-SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_", "rollup_counts_")
+SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_", "rollup_counts_fold", "rollup_counts_less")
 """How the functions begin that only our DuckDB has."""
+_MODE = "rollup_counts_mode"
+"""A PostgreSQL store has it, and Spark has not."""
 
 
 def computable(tree: exp.Expr, dialect: str) -> bool:
@@ -487,7 +497,8 @@ def computable(tree: exp.Expr, dialect: str) -> bool:
     """
     if dialect == "duckdb":
         return True
-    if tree.find(Rewritten) or any(node.name.lower().startswith(SKETCH) for node in tree.find_all(exp.Anonymous)):
+    lacking = SKETCH if dialect == "postgres" else (*SKETCH, _MODE)
+    if tree.find(Rewritten) or any(node.name.lower().startswith(lacking) for node in tree.find_all(exp.Anonymous)):
         return False
     return dialect != "postgres" or tree.find(Remainder) is None
 

@@ -14,7 +14,7 @@ from enum import Enum
 
 from sqlglot import exp
 
-from rollup.core.dialects import InOrder, LastBy, Union, Values
+from rollup.core.dialects import Counts, InOrder, LastBy, Union, Values
 
 Find = Callable[[str], exp.Expr]
 """Gives what stands for a partial of the same argument, by its name."""
@@ -267,7 +267,7 @@ COUNTS = Partial(
     "counts",
     Shape.BYTES,
     lambda x, at: function("rollup_counts_fold", function("LIST", _text(x)), exp.convert(_numeric(x))),
-    _own("counts", lambda x: function("rollup_counts_merge", function("LIST", x))),
+    _own("counts", lambda x: Counts(this=x)),
     less=lambda came, gone: function("rollup_counts_less", came("counts"), gone("counts")),
 )
 VALUES = Partial("set", Shape.ARGUMENTS, lambda x, at: Values(this=x), _own("set", lambda x: Union(this=x)))

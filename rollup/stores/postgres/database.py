@@ -380,10 +380,12 @@ class PostgresSession:
         if question.late:
             parts.append(relation("late", self._late()))
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
-        answer, names = (
-            self._asked(f"with {', '.join(parts)} {encode(question.filled('postgres'))}"),
-            question.own_names(),
-        )
+        try:
+            answer = self._asked(f"with {', '.join(parts)} {encode(question.filled('postgres'))}")
+        except psycopg2.errors.UndefinedFunction:  # tables of an earlier version, whose job has not started since
+            self.run("rollback to savepoint asked")
+            return None
+        names = question.own_names()
         return answer.rename_columns([names.get(each, each) for each in answer.schema.names])
 
     def _asked(self, sql: str) -> pa.Table:
