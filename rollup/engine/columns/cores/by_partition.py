@@ -102,8 +102,8 @@ def by_partition(
 
 def used(projection: Projection) -> list[Field | Slot]:
     """The fields of the event, and the aggregates and keys, that a projection reads."""
-    shown = (*projection.columns, *(() if projection.having is None else (projection.having,)))
-    return list(dict.fromkeys(each for expr in shown for each in walk(expr) if isinstance(each, Field | Slot)))
+    parts = (each for expr in projection.evaluated for each in walk(expr))
+    return list(dict.fromkeys(each for each in parts if isinstance(each, Field | Slot)))
 
 
 def leaves(projection: Projection, inner: Select, number: Field) -> Projection:

@@ -8,7 +8,7 @@ an arrival enters its group, what the window lets out leaves its own; each touch
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -297,15 +297,14 @@ def folded(plan: Select, width: int) -> Folded | str:
 
 def unfolded(plan: Select, input: StreamInput, shape: GroupedShape, held: Held, whole: bool = False) -> str | None:
     """The first reason against filter, keys, calls and columns; `held`: what is of a group's rows, and whether these are `whole`."""
-    (keys, calls, by_group), projection = shape, plan.projection
-    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
+    (keys, calls, by_group), used = shape, plan.projection.evaluated
     emptied = bool(keys) and (plan.emitted != "new" or batched(input.window))
     own = by_group and any(isinstance(each, Field) for column in used for each in walk(column))
     return first(
         (
             filtered(input.filter, plan.where),
             *(uncountable(call, held, emptied, whole) for call in calls),
-            unlisted(projection, input.window, by_group),
+            unlisted(plan.projection, input.window, by_group),
             *map(unkeyed, keys),
             "a column that is neither a key nor an aggregate" if own else None,
             *map(unshown, used),
@@ -348,8 +347,7 @@ def shape_of(plan: Select) -> GroupedShape | str:
 
 def shifted(projection: Projection, by: int) -> Projection:
     """A projection whose slots are fields behind those of the event."""
-    having = None if projection.having is None else fields_for_slots(projection.having, by)
-    return replace(projection, columns=tuple(fields_for_slots(c, by) for c in projection.columns), having=having)
+    return projection.changed(lambda each: fields_for_slots(each, by))
 
 
 def fields_for_slots(expr: Expr, by: int) -> Expr:

@@ -10,7 +10,7 @@ from rollup.engine.columns.cores.covering import KEYS, against, filtered, first,
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lifecycle import Lifecycle
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
-from rollup.engine.columns.cores.partitioned import Seeing, shown
+from rollup.engine.columns.cores.partitioned import Seeing
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.cores.queued import whole_columns
 from rollup.engine.compiling import compiled
@@ -69,8 +69,7 @@ class _Own:
 
     def projection(self, given: Projection) -> Projection:
         """What is shown, so."""
-        having = None if given.having is None else self.rewritten(given.having)
-        return replace(given, columns=tuple(map(self.rewritten, given.columns)), having=having)
+        return given.changed(self.rewritten)
 
 
 def lifecycle_statement(plan: Select, context: Context, type: RowType) -> LifecycleStatement | str:
@@ -97,7 +96,7 @@ def lifecycle_statement(plan: Select, context: Context, type: RowType) -> Lifecy
     if isinstance(lives, str):
         return lives
     seen = Seeing(whole_columns(projection, type), inner, len(type.fields) + 1).projection
-    reason = filtered(filter) or _beside(plan, inner) or first(map(against, shown(seen)))
+    reason = filtered(filter) or _beside(plan, inner) or first(map(against, seen.evaluated))
     if reason is not None:
         return reason
     shows = isinstance(inner, Folded) and inner.by_group and (plan.total or plan.rate.mode == "snapshot")
@@ -124,7 +123,7 @@ def _beside(plan: Select, inner: FilterProject | Folded) -> str | None:
     """The first reason against what is shown beside aggregates."""
     if not isinstance(inner, Folded) or not inner.by_group:
         return "one row a row, when a partition ends" if plan.rate.at_end else None
-    fields = (each for column in shown(plan.projection) for each in walk(column) if isinstance(each, Field))
+    fields = (each for column in plan.projection.evaluated for each in walk(column) if isinstance(each, Field))
     return "a column that is neither a key nor an aggregate" if any(fields) else None
 
 

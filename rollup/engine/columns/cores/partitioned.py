@@ -182,7 +182,7 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
         return inner
     if isinstance(inner, Folded) and inner.by_group and any(isinstance(each, Field) for each in used(plan.projection)):
         return "a column that is neither a key nor an aggregate"
-    reason = first(unshown(answered(each)) for each in shown(plan.projection))
+    reason = first(unshown(answered(each)) for each in plan.projection.evaluated)
     reason = reason or unlisted(plan.projection, input.window)
     if isinstance(inner, Selected):
         projection, place = of_leaves(plan.projection), 0
@@ -227,7 +227,7 @@ def _pattern(plan: Select, input: PatternInput, context: Context, stream: str, t
     kinds = [kind for each in inner.types for kind in each.fields.values()]
     every = replace(inner, columns=tuple(Field(0, place, kind) for place, kind in enumerate(kinds)))
     seen = properties_behind(of_events(_of_tags(plan, input.pattern, type), places_in(inner)), len(kinds))
-    reason = first(map(unshown, shown(seen)))
+    reason = first(map(unshown, seen.evaluated))
     return reason or Partitioned(found, every, wider, None, seen, properties(plan), plan.emitted)
 
 
@@ -245,17 +245,14 @@ def properties_behind(projection: Projection, width: int) -> Projection:
     def seen(expr: Expr) -> Expr:
         return Field(0, width + expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, seen)
 
-    having = None if projection.having is None else seen(projection.having)
-    return Projection(tuple(map(seen, projection.columns)), having)
+    return Projection(projection.columns, projection.having).changed(seen)
 
 
 def of_leaves(projection: Projection) -> Projection:
     """A projection over what a program shows of the statement by partitions, and the properties of the partition behind that."""
     found = used(projection)
     places = {(each.input if isinstance(each, Field) else -1, each.index): at for at, each in enumerate(found, 1)}
-    having = None if projection.having is None else flat(projection.having, places)
-    flattened = Projection(tuple(flat(each, places) for each in projection.columns), having)
-    return properties_behind(flattened, len(found) + 1)
+    return properties_behind(projection.changed(lambda each: flat(each, places)), len(found) + 1)
 
 
 def answered(expr: Expr) -> Expr:
@@ -287,8 +284,7 @@ class Seeing:
     @property
     def projection(self) -> Projection:
         """The projection over such fields."""
-        having = None if self.given.having is None else self._seen(self.given.having)
-        return Projection(tuple(map(self._seen, self.given.columns)), having)
+        return Projection(self.given.columns, self.given.having).changed(self._seen)
 
     def _seen(self, expr: Expr) -> Expr:
         match expr:
@@ -298,8 +294,3 @@ class Seeing:
                 return Field(0, self._properties + expr.index, expr.type)
             case _:
                 return inside(expr, self._seen)
-
-
-def shown(projection: Projection) -> list[Expr]:
-    """What a projection evaluates."""
-    return [*projection.columns, *([projection.having] if projection.having is not None else [])]

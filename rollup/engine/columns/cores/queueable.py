@@ -60,5 +60,4 @@ def short(window: WindowSpec | None, once: bool = False) -> bool:
 
 def unlisted(projection: Projection, window: WindowSpec | None, by_group: bool = False) -> str | None:
     """The reason against lists that are made of what a window holds, where these may be long."""
-    used = (*projection.columns, *([projection.having] if projection.having is not None else []))
-    return LONG_LISTS if any(map(makes_lists, used)) and not short(window, by_group) else None
+    return LONG_LISTS if any(map(makes_lists, projection.evaluated)) and not short(window, by_group) else None

@@ -47,10 +47,8 @@ def of_arrivals(plan: Select) -> Select:
     def known(expr: Expr) -> Expr:
         return Const(True, BOOL) if isinstance(expr, Ask) else inside(expr, known)
 
-    projection = plan.projection
-    having = None if projection.having is None else known(projection.having)
-    columns, order = (tuple(map(known, each)) for each in (projection.columns, projection.order))
-    return replace(plan, projection=replace(projection, columns=columns, order=order, having=having), lookups=())
+    order = tuple(map(known, plan.projection.order))
+    return replace(plan, projection=replace(plan.projection.changed(known), order=order), lookups=())
 
 
 def of_numbers(plan: Select) -> Select:
@@ -111,11 +109,10 @@ def rewritten(plan: Select, change: Callable[[Expr], Expr]) -> Select:
             for call in calls
         )
 
-    projection, grouping = plan.projection, plan.grouping
-    having = None if projection.having is None else change(projection.having)
+    grouping = plan.grouping
     return replace(
         plan,
-        projection=replace(projection, columns=several(projection.columns), having=having),
+        projection=plan.projection.changed(change),
         where=None if plan.where is None else change(plan.where),
         levels=tuple(replace(each, keys=several(each.keys), calls=called(each.calls)) for each in plan.levels),
         grouping=None

@@ -140,13 +140,12 @@ def uncounted(plan: Select) -> str | None:
     grouping, projection = plan.grouping, plan.projection
     keys = [key for each in plan.levels for key in each.keys] if grouping is None else grouping.dimensions
     emptied = bool(keys) and plan.emitted != "new"
-    shown = (*projection.columns, *(() if projection.having is None else (projection.having,)))
-    fields = any(isinstance(part, Field) for each in shown for part in walk(each))
+    fields = any(isinstance(part, Field) for each in projection.evaluated for part in walk(each))
     reasons = (
         *(unlowered(call, emptied) for call in calls_of(plan)),
         *map(unkeyed, keys),
         "a column that is neither a key nor an aggregate" if fields and (grouping or plan.total) else None,
-        *map(unshown, shown),
+        *map(unshown, projection.evaluated),
     )
     return first(reasons)
 

@@ -76,10 +76,8 @@ def with_sub_queries(plan: Select, reads: Mapping[str, RowType]) -> WithSubQueri
         width += len(asked.types)
     projection, where = plan.projection, plan.where
     columns = tuple(Field(0, i, kind) for i, kind in enumerate(fields)) if projection.whole else projection.columns
-    columns = tuple(_answered(column, shown) for column in columns)
-    having = None if projection.having is None else _answered(projection.having, shown)
+    projection = replace(projection, columns=columns, whole=False).changed(lambda each: _answered(each, shown))
     where = None if where is None else _answered(where, shown)
-    projection = replace(projection, columns=columns, having=having, whole=False)
     main = filter_project(replace(plan, projection=projection, where=where, lookups=(), own_inputs=()))
     return main if isinstance(main, str) else WithSubQueries(main, tuple(found))
 

@@ -86,9 +86,8 @@ def _of_sets(
 
         keys = tuple(grouping.dimensions[place] for place in places)
         own = replace(grouping, dimensions=keys, sets=(tuple(range(len(keys))),))
-        having = None if plan.projection.having is None else of_set(plan.projection.having)
-        shown = replace(plan.projection, columns=tuple(map(of_set, plan.projection.columns)), having=having)
-        part = selection(linker, replace(plan, grouping=own, projection=shown), f"{name}_set{number}", row, emits, rows)
+        of_own = replace(plan, grouping=own, projection=plan.projection.changed(of_set))
+        part = selection(linker, of_own, f"{name}_set{number}", row, emits, rows)
         parts.append(part)
         for way in ("insert", "remove"):
             lines += [f"for row in s.{name}_{way}s:", f"    {part}_{way}(row)"]

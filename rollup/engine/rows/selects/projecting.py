@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -34,6 +34,16 @@ class Projection:
     having: Expr | None = None
     order: tuple[Expr, ...] = ()
     whole: bool = False
+
+    @property
+    def evaluated(self) -> tuple[Expr, ...]:
+        """The columns, then the condition."""
+        return self.columns if self.having is None else (*self.columns, self.having)
+
+    def changed(self, change: Callable[[Expr], Expr]) -> Projection:
+        """The same with each column, and the condition, changed."""
+        having = None if self.having is None else change(self.having)
+        return replace(self, columns=tuple(map(change, self.columns)), having=having)
 
 
 class Projector:
