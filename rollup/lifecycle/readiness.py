@@ -8,7 +8,7 @@ from __future__ import annotations
 from rollup.conf import Conf, check
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
-from rollup.hosts.listeners.listening import classes
+from rollup.hosts.listeners.kinds import classes
 from rollup.hosts.spark.placement import Placing
 from rollup.hosts.statements.outlets import sinks_of
 from rollup.hosts.statements.running import told

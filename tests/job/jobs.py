@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,9 +51,27 @@ EVENTS = [("a", 1.5, 3, 1_514_764_800_000), ("b", 2.0, 4, 1_514_764_860_000), ("
 def trades_in(folder: Path) -> dict[str, Any]:
     """The options of a source over a new folder `in` of files, which has `EVENTS` in one."""
     (folder / "in").mkdir(parents=True)
-    lines = [json.dumps(dict(zip(("symbol", "price", "quantity", "ts"), event, strict=True))) for event in EVENTS]
-    (folder / "in" / "one.json").write_text("\n".join(lines))
+    write_trades(folder / "in" / "one.json", EVENTS)
     return {"kind": "json", "path": "in"}
+
+
+def write_trades(path: Path, trades: Sequence[tuple[str, float, int, int]]) -> None:
+    """A file of JSON lines, one for each trade."""
+    names = ("symbol", "price", "quantity", "ts")
+    path.write_text("\n".join(json.dumps(dict(zip(names, trade, strict=True))) for trade in trades))
+
+
+def command(*words: object) -> tuple[int, str]:
+    """A command of `rollup`: its exit code and standard error."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "rollup.cli.main", *map(str, words)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    return ended.returncode, ended.stderr
 
 
 class Job:

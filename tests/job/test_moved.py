@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from rollup.hosts.spark.ownership import claim
-from tests.job.jobs import EVENTS, TRADES, Job, answers, trades_in
+from tests.job.jobs import EVENTS, TRADES, Job, answers, trades_in, write_trades
 from tests.servers.postgres import NewUrl, execute
 
 if TYPE_CHECKING:
@@ -25,10 +24,7 @@ MORE = [("c", 1.0, 7, EVENTS[-1][3] + 1_000), ("d", 1.0, 8, EVENTS[-1][3] + 9_00
 
 def go_on(spark: SparkSession, job: Job) -> None:
     """What `rollup run --once` does, on the session of the tests, with one more file of events."""
-    names = ("symbol", "price", "quantity", "ts")
-    (job.folder / "in" / "two.json").write_text(
-        "\n".join(json.dumps(dict(zip(names, event, strict=True))) for event in MORE)
-    )
+    write_trades(job.folder / "in" / "two.json", MORE)
     claim(job.conf, job.conf.program())
     job.run(spark)
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,7 +16,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from rollup.hosts.listeners import datasets
 from rollup.hosts.listeners.datasets import Dataset
-from tests.job.jobs import EVENTS, ROOT, Job, trades_in
+from tests.job.jobs import EVENTS, Job, command, trades_in
 
 
 class Server:
@@ -57,19 +54,6 @@ class Server:
         """The spans of all requests."""
         requests = [ExportTraceServiceRequest.FromString(body) for path, _, body in self.got if path == "/v1/traces"]
         return [s for r in requests for each in r.resource_spans for scope in each.scope_spans for s in scope.spans]
-
-
-def command(*words: object) -> tuple[int, str]:
-    """A command of `rollup`: its exit code and standard error."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "rollup.cli.main", *map(str, words)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    return ended.returncode, ended.stderr
 
 
 @pytest.fixture

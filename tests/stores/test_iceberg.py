@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -27,9 +26,9 @@ from rollup.core.objects import at
 from rollup.hosts.local import LocalHost
 from rollup.program import compile_app
 from rollup.stores.delta.iceberg import COMMIT, listed
+from rollup.stores.delta.read import DeltaReader
 from rollup.stores.delta.store import DeltaStore
-from tests.job.jobs import EVENTS, Job, trades_in
-from tests.job.test_telemetry import command
+from tests.job.jobs import EVENTS, Job, command, trades_in, write_trades
 from tests.retrieval.trades import DAY, START, app, delta_host
 from tests.servers.s3 import S3Server
 from tests.stores.test_delta_compaction import batches, store_of
@@ -75,7 +74,7 @@ def assert_same(catalog: SqlCatalog, root: Path) -> None:
 
 def again(catalog: SqlCatalog, host: LocalHost, root: Path) -> list[str]:
     """The tables that have changed when they are listed once more."""
-    return listed(catalog, ["trades"], store_of(host).aggregation, root)
+    return listed(catalog, ["trades"], DeltaReader(store_of(host).aggregation, host.engine, root))
 
 
 def test_the_rows_are_those_of_the_delta_tables_behind_commits_compaction_and_rewrites(
@@ -234,8 +233,7 @@ def test_jobs_and_commands_list_their_tables_and_a_catalog_that_is_away_is_a_war
     assert command("change", job.path, "--accept") == (0, "")
     assert seconds("AGG_MAX_quantity") == Counter([(None, "a"), (None, "b")])
     at = EVENTS[-1][3]
-    more = [{"symbol": "c", "price": 1.0, "quantity": 9, "ts": ts} for ts in (at + 1_000, at + 5_000)]
-    (tmp_path / "in" / "two.json").write_text("\n".join(map(json.dumps, more)))
+    write_trades(tmp_path / "in" / "two.json", [("c", 1.0, 9, ts) for ts in (at + 1_000, at + 5_000)])
     run()
     assert seconds("AGG_MAX_quantity") == Counter([(None, "a"), (None, "b"), (None, "a"), (9, "c")])
     job.path.write_text(job.path.read_text().replace("sqlite:///iceberg.db", "http://127.0.0.1:1"))

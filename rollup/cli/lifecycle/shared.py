@@ -14,6 +14,7 @@ import typer
 from rollup.conf import Conf, load
 from rollup.core.calendar import parse_timestamp
 from rollup.core.errors import ConfigError, RollupError, StoreError
+from rollup.hosts.listeners.kinds import wanted
 
 if TYPE_CHECKING:
     from rollup.core.columns import ColumnEngine
@@ -109,11 +110,10 @@ def emitted(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(conf: Path, *given: Any, **options: Any) -> None:
         found = load(conf)
-        from rollup.hosts.listeners.listening import Listeners, wanted
-
         if not wanted(found) or options.get("dry_run"):
             command(conf, *given, **options)
             return
+        from rollup.hosts.listeners.listening import Listeners
 
         with Listeners(found, found.program(), command.__name__):
             command(conf, *given, **options)

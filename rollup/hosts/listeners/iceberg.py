@@ -14,11 +14,13 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.exceptions import CommitFailedException
 
 from rollup.conf import Conf
+from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError
 from rollup.core.options import beside
 from rollup.hosts.reporting.report import BatchReport
 from rollup.program import Program
 from rollup.stores.delta.iceberg import listed
+from rollup.stores.delta.read import DeltaReader
 
 log = logging.getLogger("pyiceberg.rollup")
 
@@ -67,15 +69,20 @@ class Iceberg:
         uri = {"uri": beside(given["uri"], self._conf.path.parent)} if "uri" in given else {}
         return load_catalog("rollup", **{**given, **uri})
 
+    @cached_property
+    def _readers(self) -> list[DeltaReader]:
+        engine = ColumnEngine()
+        return [DeltaReader(each, engine, self._conf.tables) for each in self._aggregations]
+
     def _follow(self) -> None:
         over = False
         while not over or self._news.is_set():
             self._news.wait()
             over = self._over.is_set()
             self._news.clear()
-            for aggregation in self._aggregations:
+            for reader in self._readers:
                 try:
-                    listed(self._catalog, self._namespace, aggregation, self._conf.tables)
+                    listed(self._catalog, self._namespace, reader)
                 except NoCommitError:
                     pass
                 except CommitFailedException:  # another command lists the same

@@ -22,11 +22,9 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 from rollup.core.calendar import Duration
-from rollup.core.columns import ColumnEngine
 from rollup.core.objects import at
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
-from rollup.stores.delta.index import FileIndex
-from rollup.stores.delta.missing import files_at
+from rollup.stores.delta.index import NO_FILES, FileIndex
 from rollup.stores.delta.read import DeltaReader
 from rollup.stores.delta.write import PERIOD
 
@@ -45,28 +43,27 @@ _EXPIRED = 32
 """Snapshots to expire at once."""
 
 
-def listed(catalog: Catalog, namespace: Sequence[str], aggregation: Aggregation, root: Path) -> list[str]:
+def listed(catalog: Catalog, namespace: Sequence[str], reader: DeltaReader) -> list[str]:
     """Let the Iceberg tables of an aggregation's levels list the files of its newest commit; the names of those that changed.
 
     Raises StoreError where there is no commit, and what the catalog raises: of two who do it at once, one is refused.
     """
-    made = {level: _opened(catalog, namespace, aggregation, level, root) for level in aggregation.levels}
+    aggregation = reader.aggregation
+    made = {level: _opened(catalog, namespace, aggregation, level) for level in aggregation.levels}
     # The commit is read behind the tables: what another one has listed by then is of no later commit.
-    snapshot = DeltaReader(aggregation, ColumnEngine(), root).snapshot()
+    snapshot = reader.snapshot()
     changed = list[str]()
     for level in aggregation.levels:
         name = aggregation.table(level)
-        index, schema = files_at(root / name, snapshot.version(level))
-        table = made[level] or _created(catalog, (*namespace, name), root / name, schema)
+        index, schema = snapshot.index_of(level), reader.stored(level.table_suffix, snapshot.version(level))
+        table = made[level] or _created(catalog, (*namespace, name), reader.root / name, schema)
         if _list(table, index, schema, snapshot.number):
             changed.append(name)
         _expire(table)
     return changed
 
 
-def _opened(
-    catalog: Catalog, namespace: Sequence[str], aggregation: Aggregation, level: Duration, root: Path
-) -> Table | None:
+def _opened(catalog: Catalog, namespace: Sequence[str], aggregation: Aggregation, level: Duration) -> Table | None:
     try:
         return catalog.load_table((*namespace, aggregation.table(level)))
     except NoSuchTableError:
@@ -91,8 +88,7 @@ def _list(table: Table, index: FileIndex, schema: pa.Schema, number: int) -> boo
     if not set(schema.names) <= set(table.schema().column_names):
         with table.update_schema() as columns:
             columns.union_by_name(schema)
-    current = table.current_snapshot()
-    if (index.sum if current is None else _said(current, FILES)) == index.sum and (current or not index.paths):
+    if _digest(table) == index.sum:
         return False
     there = {task.file.file_path: task.file for task in table.scan().plan_files()}
     wanted = set(index.paths)
@@ -135,20 +131,25 @@ def _file(table: Table, index: FileIndex, i: int) -> DataFile:
     )
 
 
-def _said(snapshot: Snapshot, name: str) -> str | None:
-    return None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
+def _digest(table: Table) -> str | None:
+    """The digest of the files that a table lists, None where its newest snapshot is of another program."""
+    current = table.current_snapshot()
+    if current is None:
+        return NO_FILES.sum
+    return None if current.summary is None else current.summary.additional_properties.get(FILES)
 
 
 def _expire(table: Table) -> None:
     """Remove snapshots whose time is over, with the files of metadata that only they have."""
-    before = datetime.now(UTC) - _KEPT
-    kept = [each for each in table.snapshots() if each.timestamp_ms >= before.timestamp() * 1000]
-    over = [each for each in table.snapshots() if each not in kept and each != table.current_snapshot()]
+    before, current = (datetime.now(UTC) - _KEPT).timestamp() * 1000, table.metadata.current_snapshot_id
+    kept, over = list[Snapshot](), list[Snapshot]()
+    for each in table.snapshots():
+        (kept if each.timestamp_ms >= before or each.snapshot_id == current else over).append(each)
     if len(over) < _EXPIRED:
         return
-    oldest = min(kept, key=lambda each: each.sequence_number or 0) if kept else table.current_snapshot()
+    oldest = min(kept, key=lambda each: each.sequence_number or 0)
     # What the oldest that stays has not is in none of the later ones.
-    still = {each.manifest_path for each in oldest.manifests(table.io)} if oldest else set[str]()
+    still = {each.manifest_path for each in oldest.manifests(table.io)}
     unused = {each.manifest_path for snapshot in over for each in snapshot.manifests(table.io)} - still
     table.maintenance.expire_snapshots().by_ids([each.snapshot_id for each in over]).commit()
     for path in (*unused, *(each.manifest_list for each in over)):

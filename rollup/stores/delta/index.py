@@ -54,8 +54,7 @@ class FileIndex:
         # Not `pa.table` (nor `fill_null` below): they look for pandas objects, and import pandas for that.
         actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all()
         if not actions.num_rows:
-            none = np.zeros(0, np.int64)
-            return cls([], none, none, none, none)
+            return NO_FILES
         root = unquote(table.table_uri.rstrip("/").removeprefix("file://"))
         names = set(actions.schema.names)
 
@@ -139,6 +138,11 @@ class FileIndex:
         new = [np.array([file[i] for file in added.values()], np.int64) for i in range(4)]
         paths = [path for path, stays in zip(self.paths, kept, strict=True) if stays] + list(added)
         return FileIndex(paths, *(np.concatenate(pair) for pair in zip(old, new, strict=True)), digest=digest)
+
+
+_NONE = np.zeros(0, np.int64)
+NO_FILES = FileIndex([], _NONE, _NONE, _NONE, _NONE)
+"""That of a table without files."""
 
 
 def _between(root: Path, version: int, later: int) -> list[dict[str, Any]] | None:

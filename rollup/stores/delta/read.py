@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -121,6 +121,10 @@ class DeltaReader:
         """SQL for each declared value that a level's table does not have yet at a version."""
         return self._known(name, version).lacking
 
+    def stored(self, name: str, version: int) -> pa.Schema:
+        """The columns that a table has at a version."""
+        return self._known(name, version).stored
+
     def _known(self, name: str, version: int) -> _Known:
         path = self.root / f"{self.aggregation.name}_{name}"
         with self._lock:
@@ -131,11 +135,11 @@ class DeltaReader:
                     (old for old, one in known.items() if old < version and one.leads_on(path, old)), default=None
                 )
                 found = None if newest is None else known[newest].index.after(path, newest, version)
-                if found is None:
+                if newest is None or found is None:
                     found, stored = files_at(path, version)
-                    known[version] = _Known(found, seen, self._lacking(name, path, stored))
+                    known[version] = _Known(found, seen, stored, self._lacking(name, path, stored))
                 else:
-                    known[version] = _Known(found, seen, [])
+                    known[version] = replace(known[newest], index=found, seen=seen)
                 for old in sorted(known)[:-_KEPT]:
                     del known[old]
             return known[version]
@@ -151,11 +155,12 @@ class DeltaReader:
 class _Known:
     """The files of a version of a table, and which log file it was read by: a new table counts from 0 again.
 
-    `lacking` is SQL for the declared values that it does not have.
+    `stored`: its columns; `lacking` is SQL for the declared values that it does not have.
     """
 
     index: FileIndex
     seen: tuple[int, ...]
+    stored: pa.Schema
     lacking: list[str]
 
     def leads_on(self, path: Path, version: int) -> bool:
