@@ -225,13 +225,14 @@ class Subscription:
                 base = self._rows(snapshot, low, LAST)
                 closed = None if closed is None else Hours(self._engine).and_of(self._rows(snapshot, FIRST, low))
         files = snapshot if snapshot.in_files is not None else None
-        before, kept = self._parted(base, low)
-        hours = None if closed is None or files is not None or not self._limited else closed.and_of(before)
+        hours = None
+        if closed is not None and files is None and self._limited:
+            hours = closed.and_of(self._within(base, FIRST, low))
         cleared = [(_bound(start), _bound(end)) for start, end in joined(found.cleared)]
         change = Change(
             snapshot.number, cleared, self._ordered(found.removed, self._names), self._ordered(found.rows, None)
         )
-        return change, _Place(snapshot.number, mark.token, low, kept, files, hours)
+        return change, _Place(snapshot.number, mark.token, low, self._within(base, low, LAST), files, hours)
 
     def _changed(self, snapshot: Snapshot, place: _Place, low: int) -> list[Interval] | None:
         """Where rows of buckets may have changed that were closed at a place."""
@@ -262,15 +263,15 @@ class Subscription:
         now = self._rows(snapshot, begin, min(end, low))
         others = hours.others((begin, end), now)
         for start, stop in others:
-            rows = self._parted(self._parted(now, start)[1], stop)[0]
+            rows = self._within(now, start, stop)
             self._compare(found, (start, min(stop, low)), None, rows)
             hours = hours.without([(start, stop)]).and_of(rows)
         return hours
 
-    def _parted(self, rows: pa.Table, at: int) -> tuple[pa.Table, pa.Table]:
-        """The rows that begin before a time, and those that begin then or later."""
-        early = self._engine.run(f'SELECT * FROM rows WHERE "{TIMESTAMP}" < $at', {"at": at}, rows=rows)
-        return early, self._engine.run(f'SELECT * FROM rows WHERE "{TIMESTAMP}" >= $at', {"at": at}, rows=rows)
+    def _within(self, rows: pa.Table, low: int, high: int) -> pa.Table:
+        """Those of rows that begin in a range."""
+        sql = f'SELECT * FROM rows WHERE "{TIMESTAMP}" >= $low AND "{TIMESTAMP}" < $high'
+        return self._engine.run(sql, {"low": low, "high": high}, rows=rows)
 
     def _rows(self, snapshot: Snapshot, low: int, high: int) -> pa.Table:
         """The rows of a range of buckets, none of them before those that are subscribed to."""

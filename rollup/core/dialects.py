@@ -483,10 +483,10 @@ def to_sql(tree: exp.Expr, name: str = "duckdb") -> str:
     return tree.sql(dialect=dialect(name), normalize_functions=False)
 
 
-SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_", "rollup_counts_fold", "rollup_counts_less")
+_SKETCH = ("rollup_hll_", "rollup_kll_", "rollup_topk_", "rollup_counts_")
 """How the functions begin that only our DuckDB has."""
 _MODE = "rollup_counts_mode"
-"""A PostgreSQL store has it, and Spark has not."""
+"""The one that a PostgreSQL store has too."""
 
 
 def computable(tree: exp.Expr, dialect: str) -> bool:
@@ -494,13 +494,15 @@ def computable(tree: exp.Expr, dialect: str) -> bool:
 
     >>> computable(exp.Anonymous(this="rollup_hll_estimate"), "postgres"), computable(exp.column("rollup_hll_"), "spark")
     (False, True)
+    >>> [computable(Counts(this=exp.column("c")), each) for each in ("postgres", "spark")]
+    [True, False]
     """
     if dialect == "duckdb":
         return True
-    lacking = SKETCH if dialect == "postgres" else (*SKETCH, _MODE)
-    if tree.find(Rewritten) or any(node.name.lower().startswith(lacking) for node in tree.find_all(exp.Anonymous)):
+    there, named = {_MODE} if dialect == "postgres" else set[str](), tree.find_all(exp.Anonymous)
+    if tree.find(Rewritten) or any(name.startswith(_SKETCH) for name in {node.name.lower() for node in named} - there):
         return False
-    return dialect != "postgres" or tree.find(Remainder) is None
+    return tree.find(Remainder if dialect == "postgres" else Counts) is None
 
 
 def substituted(tree: exp.Expr, values: Mapping[str, str | int]) -> exp.Expr:

@@ -36,21 +36,26 @@ PATIENCE = 60.0
 """Seconds that a database which restarts is waited for, as where aggregations are stored."""
 
 
-@lru_cache(maxsize=64)
-def _tables(name: str | None = None, schema: pa.Schema | None = None) -> tuple[sa.MetaData, sa.Table]:
-    """The table of a sink and that of the marks, and the latter; the same ones each time. Of each new
-    one SQLAlchemy would compile every statement anew, and keep some hundred of them."""
-    known = sa.MetaData()
-    if name is not None and schema is not None:
-        sa.Table(name, known, *(sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in schema))
-    marks = sa.Table(
+def _marks(known: sa.MetaData) -> sa.Table:
+    return sa.Table(
         MARKS,
         known,
         sa.Column("sink", sa.String(255), primary_key=True),
         sa.Column("row_count", sa.BigInteger, nullable=False),
         sa.Column("digest", sa.BigInteger),
     )
-    return known, marks
+
+
+_MARKS = _marks(sa.MetaData())
+
+
+@lru_cache(maxsize=64)
+def _tables(name: str, schema: pa.Schema) -> tuple[sa.Table, sa.Table]:
+    """The table of a sink and that of the marks, the same ones each time: of each new one SQLAlchemy would compile
+    every statement anew, and keep some hundred of them."""
+    known = sa.MetaData()
+    columns = (sa.Column(field.name, _TYPES.get(field.type, sa.Text)) for field in schema)
+    return sa.Table(name, known, *columns), _marks(known)
 
 
 class SqlSink:
@@ -98,9 +103,8 @@ class SqlSink:
         there = sa.inspect(self._engine)
         if not there.has_table(MARKS) or not there.has_table(self._table):
             return None
-        marks = _tables()[1]
         with self._engine.begin() as connection:
-            mine = sa.select(marks.c.row_count, marks.c.digest).where(marks.c.sink == f"{line}-{self._name}")
+            mine = sa.select(_MARKS.c.row_count, _MARKS.c.digest).where(_MARKS.c.sink == f"{line}-{self._name}")
             found = connection.execute(mine).one_or_none()
         return None if found is None else Held(*found)
 
@@ -114,12 +118,11 @@ class SqlSink:
             self._written(rows, line, held, self._put_fitting)
 
     def _written(self, rows: pa.Table, line: str, held: Held, put: Callable[..., Sequence[Unfit]]) -> None:
-        known, marks = _tables(self._table, rows.schema)
-        table = known.tables[self._table]
+        table, marks = _tables(self._table, rows.schema)
         mine = marks.c.sink == f"{line}-{self._name}"
         postgres = self._engine.dialect.name == "postgresql"
         with self._engine.begin() as connection:
-            known.create_all(connection)
+            table.metadata.create_all(connection)
             last = connection.execute(sa.select(marks.c.row_count).where(mine)).scalar()
             if last is not None and last >= held.rows:
                 return  # a connection was lost right behind the commit

@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -257,13 +257,7 @@ class Session:
         """Wait until one more statement of this user may run, unless the client cancels it or goes."""
         if self._turns.may(self.user):
             return await self._take_turn()
-        waiting = asyncio.ensure_future(self._worked(self._take_turn(), ""))
-        try:
-            while not waiting.done():
-                await self._listen(waiting)
-            return waiting.result()
-        finally:
-            waiting.cancel()
+        return await self._listened(self._worked(self._take_turn(), ""))
 
     async def _take_turn(self) -> None:
         await self._turns.take(self.user)
@@ -370,13 +364,17 @@ class Session:
         if self.activity.status == b"E":
             return Refusal("current transaction is aborted, commands ignored until end of transaction block", "25P02")
         self._give_turn_back()  # it takes nothing of the server, for as long as it lasts
-        sending = asyncio.ensure_future(self._worked(self._sent(copied), sql))
+        return await self._listened(self._worked(self._sent(copied), sql))
+
+    async def _listened(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """What work of ours gives, while it is heard what the client sends."""
+        working = asyncio.ensure_future(work)
         try:
-            while not sending.done():
-                await self._listen(sending)
-            return sending.result()
+            while not working.done():
+                await self._listen(working)
+            return working.result()
         finally:
-            sending.cancel()
+            working.cancel()
 
     async def _listen(self, work: asyncio.Future[Any]) -> None:
         """Wait for the end of work of ours or for what the client sends; the work is canceled where that is good-bye."""
