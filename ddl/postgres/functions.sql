@@ -10,6 +10,25 @@ create or replace aggregate {schema}.rollup_union(anycompatiblearray) (
     sfunc = array_cat, stype = anycompatiblearray, finalfunc = {schema}.rollup_sorted_set, parallel = safe
 );
 
+-- The sum of doubles that are sorted, with a second double for what rounding leaves out, as Neumaier does it. Infinities have
+-- no such rest.
+create or replace function {schema}.rollup_sum(addends double precision[]) returns double precision
+    immutable parallel safe language plpgsql
+    as $$
+declare
+    total double precision := 0;
+    lost double precision := 0;
+    addend double precision;
+    reached double precision;
+begin
+    foreach addend in array array_remove(addends, null) loop
+        reached := total + addend;
+        lost := lost + ((total - (reached - (reached - total))) + (addend - (reached - total)));
+        total := reached;
+    end loop;
+    return case when lost = 'NaN' then total else total + lost end;
+end $$;
+
 -- Counts of values are JSON in bytes: whether the values are numbers, and how often each of them came.
 create or replace function {schema}.rollup_counts_together(parts bytea[]) returns bytea
     immutable parallel safe language sql

@@ -23,16 +23,17 @@ class LastBy(Expression, exp.AggFunc):
 class InOrder(Expression, exp.AggFunc):
     """A sum of doubles, or another function of them that depends on their order (`name`), in the order of the values.
 
-    So it is the same bit for bit, whatever order rows are read in. With `over`, over all rows of a partition.
+    So it is the same bit for bit, whatever order rows are read in. A sum is compensated as Neumaier does it: a second double
+    has what rounding leaves out. With `over` it is over all rows of a partition, and plain.
     """
 
     arg_types = {"this": True, "name": False, "over": False}
 
 
 class Compensated(Expression, exp.AggFunc):
-    """A sum of doubles, in DuckDB with a second double for what rounding leaves out: what we write is summed there.
+    """A sum of doubles in whatever order they come, in DuckDB with a second double for what rounding leaves out.
 
-    So 0.1 ten times is 1.0, whatever order the values come in. Elsewhere it is a plain sum.
+    So 0.1 ten times is 1.0: what we write is summed there. Elsewhere it is a plain sum, of a bucket's one row.
     """
 
     arg_types = {"this": True}
@@ -223,13 +224,18 @@ def _order_name(node: InOrder) -> str:
 def _duckdb_in_order(self: Generator, node: InOrder) -> str:
     value, name = self.sql(node, "this"), _order_name(node)
     if node.args.get("over") is None:
-        return f"LIST_AGGREGATE(LIST_SORT(LIST({value})), '{name.lower()}')"
+        return f"LIST_AGGREGATE(LIST_SORT(LIST({value})), '{'fsum' if name == 'SUM' else name.lower()}')"
     return f"{name}({value} ORDER BY {value}) OVER ({_partition(self, node)})"
 
 
 def _postgres_in_order(self: Generator, node: InOrder) -> str:
-    value = self.sql(node, "this")
-    return f"{_order_name(node)}({value} ORDER BY {value})" if node.args.get("over") is None else _framed(self, node)
+    """A sum of one needs no rounding, and a function that is not called costs nothing: most buckets have one part."""
+    if node.args.get("over") is not None:
+        return _framed(self, node)
+    value, name = self.sql(node, "this"), _order_name(node)
+    if name != "SUM":
+        return f"{name}({value} ORDER BY {value})"
+    return f"CASE WHEN COUNT({value}) < 2 THEN MAX({value}) ELSE ROLLUP_SUM(ARRAY_AGG({value} ORDER BY {value})) END"
 
 
 def _spark_in_order(self: Generator, node: InOrder) -> str:
@@ -239,7 +245,11 @@ def _spark_in_order(self: Generator, node: InOrder) -> str:
 
 
 _SPARK_FOLDS = {
-    "SUM": "CAST(NULL AS DOUBLE), (t, x) -> COALESCE(t + x, x)",
+    "SUM": (
+        "NAMED_STRUCT('s', CAST(NULL AS DOUBLE), 'e', 0D), (t, x) -> NAMED_STRUCT('s', COALESCE(t.s + x, x), 'e', "
+        "COALESCE(t.e + ((t.s - (t.s + x - (t.s + x - t.s))) + (x - (t.s + x - t.s))), 0D)), "
+        "t -> IF(ISNAN(t.e), t.s, t.s + t.e)"
+    ),
     "STDDEV_POP": (
         "NAMED_STRUCT('n', 0D, 'm', 0D, 's', 0D), (t, x) -> NAMED_STRUCT('n', t.n + 1D, 'm', t.m + (x - t.m) / "
         "(t.n + 1D), 's', t.s + (x - t.m) * (x - (t.m + (x - t.m) / (t.n + 1D)))), t -> SQRT(t.s / NULLIF(t.n, 0D))"
@@ -403,7 +413,7 @@ def _duckdb() -> type[Dialect]:
 
 
 def _postgres() -> type[Dialect]:
-    """PostgreSQL; `ddl/postgres/functions.sql` creates the aggregates that put sets and counts together."""
+    """PostgreSQL; `ddl/postgres/functions.sql` creates the functions that put sums, sets and counts together."""
     from sqlglot.dialects.postgres import Postgres
 
     class RollupPostgres(Postgres):

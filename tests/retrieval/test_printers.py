@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pyarrow as pa
 import pytest
+from sqlglot import exp
 
 from rollup.core.columns import ColumnEngine
+from rollup.core.dialects import InOrder, to_sql
 from rollup.hosts.local import LocalHost
 from rollup.lang.siddhi.apps import parse_query
 from rollup.program import compile_app
 from rollup.retrieval.questions import Ask, late_rows, open_rows, plan
+from rollup.stores.sql.ddl import template
 from tests.retrieval.trades import DAY, EVENTS, HOUR, START, app, asker, delta_host
 
 if TYPE_CHECKING:
@@ -85,6 +88,7 @@ def by_postgres(postgres: PostgresServer) -> Iterator[Callable[[Ask, Relations],
     from rollup.stores.sql.types import column_type, type_name
 
     with psycopg.connect(postgres.new_database(), autocommit=True) as connection:
+        connection.execute(template("postgres/functions.sql", schema="public"))
 
         def run(ask: Ask, tables: Relations) -> Rows:
             for name, rows in tables.items():
@@ -210,6 +214,45 @@ def test_an_answer_is_the_same_bit_for_bit_in_whatever_order_its_rows_are_read(
         assert alike(first, wanted)
         for seed in range(8 if engine is by_duckdb else 2):
             assert engine(ask, shuffled(tables, seed)) == first
+
+
+SUMS = {
+    "prices": [round(random.Random(1).uniform(0, 900) + n, 2) for n in range(3000)],
+    "tenths": [0.1] * 10,
+    "far apart": [1e16, 1.0, -1e16, 1e-9, 3.0],
+    "two": [0.1, 0.2],
+    "one": [0.7],
+    "none": [None, None],
+    "some": [None, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, None, 0.1, 0.1],
+    "infinite": [math.inf, 1.0, math.inf, 2.0],
+    "below": [-math.inf, 1.0, -math.inf, 2.0],
+    "neither": [math.inf, 1.0, -math.inf, 2.0],
+    "no number": [math.nan, 1.0, 2.0, 3.0],
+}
+
+
+@pytest.mark.spark
+@pytest.mark.postgres
+def test_a_sum_of_doubles_is_rounded_once_and_the_same_in_three_engines(
+    postgres: PostgresServer, spark: SparkSession
+) -> None:
+    rows = [(name, value) for name, values in SUMS.items() for value in values]
+    tree = exp.select("g", InOrder(this=exp.column("x"))).from_("sums").group_by("g")
+    table = pa.table({"g": [name for name, _ in rows], "x": pa.array([value for _, value in rows], pa.float64())})
+    found = {"duckdb": [tuple(row.values()) for row in ColumnEngine().run(to_sql(tree), sums=table).to_pylist()]}
+    with psycopg.connect(postgres.new_database(), autocommit=True) as connection:
+        connection.execute(template("postgres/functions.sql", schema="public"))
+        connection.execute("create table sums (g text, x double precision)")
+        with connection.cursor() as cursor, cursor.copy("copy sums from stdin") as copy:
+            for row in rows:
+                copy.write_row(row)
+        found["postgres"] = connection.execute(to_sql(tree, "postgres")).fetchall()
+    spark.createDataFrame(rows, "g string, x double").createOrReplaceTempView("sums")
+    found["spark"] = [tuple(row) for row in spark.sql(to_sql(tree, "spark")).collect()]
+    there = {name: [value for value in values if value is not None] for name, values in SUMS.items()}
+    exact = {name: math.fsum(values) if values else None for name, values in there.items() if name != "neither"}
+    for told in found.values():
+        assert {name: repr(value) for name, value in told} == {name: repr(exact.get(name, math.nan)) for name in SUMS}
 
 
 @pytest.mark.long
