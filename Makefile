@@ -41,7 +41,7 @@ $(VENV)/.stamp-archive: $(VENV)/.stamp-jars $(VENV)/.stamp-browser rollup/archiv
 	@touch $@
 
 test: setup lint ## set everything up, then lint, types and all tests
-	$(PY) -m pytest -q -m "not slow" -n 2 --dist loadfile
+	$(PY) -m pytest -q -m "not slow" -n 3 --dist loadfile  # on two processors: tests also wait for servers
 
 unit: setup ## the quick tests, for while you work: no JVM, server or browser, a few variants of each
 	$(PY) -m pytest -q -m unit --hypothesis-profile=unit -n 2 --dist loadfile --durations 10 --durations-min 3

@@ -71,6 +71,7 @@ from rollup.core.options import (
     beside,
     delta_place,
     elsewhere,
+    encoding,
     flag,
     folder,
     kind_of,
@@ -149,6 +150,7 @@ _TABLE: Known = {
     "header": flag,
     "separator": any_text,
     "null": any_text,
+    "encoding": encoding,
 }
 _METRICS: Known = {"port": whole(0, 65535), "host": text}
 _TELEMETRY: Known = {"lineage": address, "lineage_key_env": variable, "namespace": text, "traces": address}

@@ -184,7 +184,7 @@ def _records(where: str, path: Path, types: Mapping[str, Type], given: Mapping[s
             raise ConfigError(f"{where}: {problem.message}", hint=problem.hint) from None
         assert found.place is not None
         options = {**found.options, **given, "kind": found.kind, "path": str(found.place)}
-        columns = {each.name: Type.STRING if each.decimal_comma else each.type for each in found.columns}
+        columns = {each.name: Type.STRING if each.signs else each.type for each in found.columns}
         return found.kind, found.place, options, _said(where, types, columns)
 
     def rows(stream: StreamDef, engine: ColumnEngine) -> pa.Table:

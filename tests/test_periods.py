@@ -91,8 +91,8 @@ def test_a_periods_of_one_unit_are_the_buckets_of_its_level(level: Duration, zon
     ],
 )
 def test_periods_of_the_calendar_begin_with_local_days(text: str, starts: Callable[[date], bool]) -> None:
-    """In every eleventh zone of the database; days that a zone never had (Samoa's 30th of December) begin nothing."""
-    for zone, year in product(["Pacific/Apia", *sorted(available_timezones())[::11]], (1970, 1995, 2011, 2040)):
+    """In every thirtieth zone of the database; days that a zone never had (Samoa's 30th of December) begin nothing."""
+    for zone, year in product(["Pacific/Apia", *sorted(available_timezones())[::30]], (1970, 1995, 2011, 2040)):
         period = Period.parse(f"{text} in {zone}")
         start, end = at(f"{year}-01-03T00:00:00"), at(f"{year}-01-03T00:00:00") + 800 * DAY
         edges = period.edges(start, end, "UTC")

@@ -162,11 +162,12 @@ class _Draft:
         texts = [each for each in rest if each.type in ("string", "bool") and each.distinct > 1]
         known = sorted((each for each in texts if each.distinct <= max(2, seen.records // 2)), key=lambda e: e.distinct)
         self.keys, self.more = known[:_MOST_KEYS], known[_MOST_KEYS:]
-        numbers = [each for each in rest if each.type.numeric and not _is_id(each.name)]
+        numbers = [each for each in rest if each.type.numeric and not (_is_id(each.name) or each.large)]
         self.measures, self.left = numbers[:_MOST_MEASURES], numbers[_MOST_MEASURES:]
-        ids = [each for each in rest if each.type == "long" and _is_id(each.name)]
+        ids = [each for each in rest if each.type == "long" and each not in numbers]
         self.counted = next((each for each in (*texts, *ids) if each not in known), None)
-        self.derived = bool(time.unit in _TO_MS or time.pattern or any(each.decimal_comma for each in self.measures))
+        self.unused = [each for each in rest if each not in (*known, *numbers, self.counted)]
+        self.derived = bool(time.unit in _TO_MS or time.pattern or any(each.signs for each in self.measures))
 
     @property
     def source(self) -> str:
@@ -185,7 +186,12 @@ class _Draft:
             yield "-- No column has few enough different values to be a key: all events are one group."
         else:
             yield f"-- Keys: {', '.join(f'{_shown(e.name)} ({e.distinct} different values)' for e in self.keys)}."
-        for word, columns in (("could be keys, too", self.more), ("could be added up, too", self.left)):
+        said = (
+            ("could be keys, too", self.more),
+            ("could be added up, too", self.left),
+            ("stand in no aggregate: `max(…)`, `distinctCount(…)` and the like show them", self.unused),
+        )
+        for word, columns in said:
             if columns:
                 yield f"-- {', '.join(_shown(each.name) for each in columns)} {word}."
         if self.time.disorder:
@@ -196,8 +202,9 @@ class _Draft:
 
     def _type(self, column: Column) -> str:
         if column.name == self.time.column:
-            return "string" if self.time.texts else "long"  # what is a time in the file is read as milliseconds
-        return "string" if column.decimal_comma else str(column.type)
+            exact = "decimal(20, 6)" if self.time.parts else "long"  # a time in the file is read as milliseconds
+            return "string" if self.time.texts else exact
+        return "string" if column.signs else str(column.type)
 
     def _derivation(self) -> Iterator[str]:
         shown = list[str]()
@@ -205,17 +212,20 @@ class _Draft:
             name = self.names[each.name]
             if each.name == self.time.column and self.time.unit in _TO_MS:
                 yield f"-- {_shown(each.name)} is in {self.time.unit}; times are milliseconds."
-                shown.append(f"{_TO_MS[self.time.unit].format(name)} as {name}")
+                ms = f"convert({name} * 1000, 'long')" if self.time.parts else _TO_MS[self.time.unit].format(name)
+                shown.append(f"{ms} as {name}")
             elif each.name == self.time.column and self.time.pattern:
                 text = f"str:concat({name}, ' ', {self.names[self.time.clock]})" if self.time.clock else name
                 yield f"-- {_shown(each.name)} is written as {self.time.pattern}."
                 if self.time.doubtful:
                     yield f"-- CHECK THIS: {self.time.doubtful}."
                 shown.append(f"time:dateFormat({text}, '{_STORED}', {self.form.text(self.time.pattern)}) as {name}")
-            elif each.decimal_comma and each in self.measures:
-                yield f"-- {_shown(each.name)} has a decimal comma."
-                dots = f"str:replace(str:replace({name}, '.', ''), ',', '.')"
-                shown.append(f"convert({dots}, '{each.type}') as {name}")
+            elif each.signs and each in self.measures:
+                yield f"-- {_shown(each.name)}: {_plain('; '.join(each.remarks))}."
+                number = name
+                for sign, by in each.signs:
+                    number = f"str:replace({number}, {self.form.text(sign)}, '{by}')"
+                shown.append(f"convert({number}, '{each.type}') as {name}")
             elif each.name == self.time.column or each in (*self.keys, *self.measures, self.counted):
                 shown.append(name)
         yield self.form.derived(self.name, self.source, shown)

@@ -141,6 +141,19 @@ def one_of(*words: str) -> Check:
     return lambda value: None if value in words else f"one of {', '.join(words)}"
 
 
+def encoding(value: Any) -> str | None:
+    """The name of an encoding of texts.
+
+    >>> encoding("cp1252"), encoding("latin one")
+    (None, 'the name of an encoding, as "utf-16" or "cp1252"')
+    """
+    try:
+        "".encode(str(value))
+    except (LookupError, ValueError):
+        return 'the name of an encoding, as "utf-16" or "cp1252"'
+    return None
+
+
 def settings(value: Any) -> str | None:
     """A table whose values are texts, numbers, true or false."""
     fits = isinstance(value, Mapping) and all(isinstance(each, str | int | float) for each in value.values())

@@ -21,7 +21,7 @@ def remarks(asker: Asker, text: str, answer: pa.Table) -> list[str]:
     from rollup.ask import asked_name, is_question
     from rollup.lifecycle.change import notes
     from rollup.lifecycle.replay.compare import readable
-    from rollup.retrieval.merging import misleading
+    from rollup.retrieval.merging import beyond, misleading
 
     program = asker.program
     pages = {name: Book.of(asker.conf, name).page() for name in program.aggregations}
@@ -34,7 +34,8 @@ def remarks(asker: Asker, text: str, answer: pa.Table) -> list[str]:
             if answer.num_rows or ask.aggregation.visible is not None
             else _there(asker, ask.aggregation.name, ask.per, (ask.start, ask.end))
         )
-        return [*notes(pages[ask.aggregation.name], ask), *misleading(ask.aggregation, ask.selection), *there]
+        said = [*misleading(ask.aggregation, ask.selection), *beyond(ask.aggregation, ask.selection, answer)]
+        return [*notes(pages[ask.aggregation.name], ask), *said, *there]
     return _added(program, text) + [
         f"{name}: {column} was added later and is complete from {readable(since)} on"
         for name, page in pages.items()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+import pyarrow as pa
 from sqlglot import exp
 
 from rollup.core.errors import PlanError, QueryError, RollupError
@@ -98,6 +99,23 @@ def added(aggregation: Aggregation, names: Collection[str]) -> list[str]:
         f"{name} is added up as each row shows it; merge({name}) is that of all events together"
         for name in dict.fromkeys(names)
         if name in computed
+    ]
+
+
+def beyond(aggregation: Aggregation, selection: Selection, answer: pa.Table) -> list[str]:
+    """Sentences on sums of whole numbers that an answer may lack because they have more than 64 bits."""
+    exact = {
+        output.name
+        for output in aggregation.outputs
+        if aggregation.exact.keys() & {found.name for found in output.final.find_all(exp.Column)}
+    }
+    items = selection.items or ()
+    shown = {item.name for item in items if exact & {found.name for found in item.expression.find_all(exp.Column)}}
+    return [
+        f"{name} is null in {nulls} of {answer.num_rows} rows, where it has no values or their sum has more than 64 bits;"
+        " where their attribute is a decimal(19, 0), sums have 29 digits"
+        for name in answer.schema.names
+        if name in (shown if items else exact) and (nulls := answer[name].null_count)
     ]
 
 

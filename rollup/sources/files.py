@@ -32,7 +32,8 @@ from rollup.sources.content.by_loop import SCANNED, Records, events, held, scann
 from rollup.sources.content.damage import PASSING, Unchanged, damaged, unreadable
 from rollup.sources.content.delimited import Delimited
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
-from rollup.sources.content.lines import lines
+from rollup.sources.content.encodings import in_utf8, written_in
+from rollup.sources.content.lines import blocks, lines
 from rollup.sources.content.presence import check_names, great, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
@@ -48,6 +49,7 @@ _NAMES = pa.schema([("path", pa.string()), ("modified", pa.int64()), ("place", p
 _ENDINGS = {"parquet": "*.parquet", "csv": "*.csv*", "json": "*.json*"}
 _Read = tuple[int, pa.Table, pa.Table]
 """How many records a file has, its dead letters, and what it has of the attributes."""
+_HEAD = 64 << 10
 _AT_ONCE = 8
 """Requests for objects at a time."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -57,7 +59,8 @@ class Files:
     """Options: `path` (a folder), `glob`, `max_files_per_batch` (100), `columns` (rename), `optional` (attributes that
     need not be there).
 
-    For csv also `header` (true), `separator` (,) and `null` (the text that stands for null, empty).
+    For csv and json also `encoding` (of the files' text, UTF-8); for csv `header` (true), `separator` (,) and `null` (the
+    text that stands for null, empty).
 
     A file counts when its name appears, whatever its age, so write it aside and rename it. `create` (false) makes the
     folder when it is not there.
@@ -70,7 +73,9 @@ class Files:
         self.kind: str = options["kind"]
         self.renamed: Mapping[str, str] = options.get("columns", {})
         self._optional = frozenset[str](options.get("optional", ()))
+        self._encoding: str | None = options.get("encoding")
         self._copies: dict[str, str] = {}
+        self._folder = ""
 
     def frame(self, spark: SparkSession, checkpoint: Path) -> DataFrame:
         """The new files, which have no rows for Spark. Raises ConfigError when there is no folder."""
@@ -138,7 +143,7 @@ class Files:
     def _parts(self, engine: ColumnEngine, rows: Sequence[Row]) -> Iterator[Part]:
         """Files whose places follow one another: one part, or one each."""
         part = None
-        if len(rows) > 1:
+        if len(rows) > 1 and self._encoding is None:
             with ExitStack() as unchanged:
                 for row in rows:
                     unchanged.enter_context(Unchanged(self.near(row["path"])))
@@ -151,20 +156,28 @@ class Files:
 
     @contextmanager
     def _fetched(self, files: Sequence[str]) -> Generator[None]:
-        """Copies of objects on this machine, for as long as their parts are read."""
-        if not any(map(is_object, files)):
+        """Copies of objects on this machine, and a folder for texts in UTF-8, for as long as their parts are read."""
+        objects = {name: f"{number}-{Path(name).name}" for number, name in enumerate(files) if is_object(name)}
+        if not objects and self._encoding is None:
             yield
             return
-        with TemporaryDirectory(prefix="rollup-objects-") as folder:
-            self._copies = {name: f"{folder}/{number}-{Path(name).name}" for number, name in enumerate(files)}
+        with TemporaryDirectory(prefix="rollup-files-") as self._folder:
+            self._copies = {name: f"{self._folder}/{copy}" for name, copy in objects.items()}
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 list(pool.map(_fetch, self._copies, self._copies.values()))
             yield
         self._copies = {}
 
     def near(self, path: str) -> str:
-        """Where a file is read: the copy of an object, or the file itself."""
+        """Where a file is read: the copy of an object or of a text in another encoding, or the file itself."""
         return self._copies.get(path, path)
+
+    def _as_utf8(self, path: str) -> None:
+        """Make a copy of a text in another encoding; it is read once the whole of it is there."""
+        if self._encoding is not None:
+            copy = f"{self._folder}/utf8"
+            in_utf8(self.near(path), self._encoding, copy)
+            self._copies[path] = copy
 
     def _together(self, engine: ColumnEngine, rows: Sequence[Row]) -> Part | None:
         """Small files as one part; None where they are to be read one by one, which also says what is wrong with which."""
@@ -179,6 +192,7 @@ class Files:
 
     def _part(self, engine: ColumnEngine, path: str, modified: int) -> Part:
         try:
+            self._as_utf8(path)
             rows, dead, found = getattr(self, f"_{self.kind}")(engine, path, modified // 1000)
         except (duckdb.Error, *PASSING) as problem:
             rows, dead, found = self._nothing(engine), self._dead(self.damaged(path, problem), path), None
@@ -371,11 +385,9 @@ def _fetch(name: str, copy: str) -> None:
 
 def _nameless(path: str) -> str:
     """Why the first line of a file names no columns."""
-    with open(path, "rb") as file:
-        head = file.read(2)
-    wide = head in (b"\xff\xfe", b"\xfe\xff")
+    encoding = written_in(next(blocks(path, _HEAD), b""))
     return (
-        "the file is written in UTF-16; UTF-8 is read"
-        if wide
+        f'the file is no UTF-8; `encoding = "{encoding}"` in its table of the configuration may be what it is'
+        if encoding
         else "the file is empty; its first line names the columns"
     )

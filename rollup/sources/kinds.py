@@ -8,6 +8,7 @@ from rollup.core.options import (
     any_text,
     delta_place,
     elsewhere,
+    encoding,
     flag,
     folder,
     names,
@@ -33,11 +34,12 @@ _FILES: Known = {
     "optional": names,
     **_ANY,
 }
+_TEXTS: Known = {**_FILES, "encoding": encoding}
 _FILES_ENTRY = "rollup.sources.files:Files"
 KINDS: dict[str, Provider] = {
     "parquet": Provider(_FILES_ENTRY, _FILES, ("path",)),
-    "csv": Provider(_FILES_ENTRY, {**_FILES, "header": flag, "separator": any_text, "null": any_text}, ("path",)),
-    "json": Provider(_FILES_ENTRY, _FILES, ("path",)),
+    "csv": Provider(_FILES_ENTRY, {**_TEXTS, "header": flag, "separator": any_text, "null": any_text}, ("path",)),
+    "json": Provider(_FILES_ENTRY, _TEXTS, ("path",)),
     "delta": Provider(
         "rollup.sources.delta:Delta",
         {

@@ -10,10 +10,12 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -25,18 +27,25 @@ from rollup.plan.reading import Unreadable, read
 from rollup.plan.time_patterns import letters
 from rollup.plan.types import Type
 from rollup.sources.content.delimited import Delimited
-from rollup.sources.content.lines import lines
+from rollup.sources.content.encodings import in_utf8, written_in
+from rollup.sources.content.lines import blocks, lines
 from rollup.sources.topics.value_kinds import values_of
 
 Values = Sequence[Any]
 MOST = 10_000
 """Records that are looked at."""
-_FILES = 20
+_FILES, _HEAD, _BYTES = 20, 1 << 20, 64 << 20
+"""Files that are looked at, bytes that say how a file is written, and bytes of one that is not UTF-8."""
 _TOPIC, _PATIENCE = "kafka://", 10.0
 _ENDINGS = {"parquet": (".parquet",), "csv": (".csv", ".tsv", ".psv"), "json": (".json", ".jsonl", ".ndjson")}
 _PACKED = (".gz", ".bz2", ".zst", ".lz4")
 _NULLS = ("NA", "N/A", "NULL", "null", "None", "\\N", "-", "nan", "NaN", "#N/A")
-_COMMA = re.compile(r"-?\d{1,3}(?:\.\d{3})+(?:,\d+)?|-?\d+,\d+|-?\d+")
+_GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
+"""Numbers whose thousands are apart by commas."""
+_COMMA = re.compile(r"\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?|\d+(?:,\d+)?")
+"""Numbers with a decimal comma, whose thousands are apart by points or blanks."""
+_AMOUNT = re.compile(r"\(?-?([$€£¥₹]?)\s?-?(\d[\d., \u00a0\u202f'’]*?)\s?([$€£¥₹%]?)\)?")
+"""A number with what people write around it; one in brackets is negative."""
 _WHOLE = re.compile(r"[+-]?\d+")
 _LEADING_ZERO = re.compile(r"0\d+")
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|_ts$|_at$|^at$|when|epoch|^day$|zeit|datum|fecha|heure", re.IGNORECASE)
@@ -46,9 +55,9 @@ _MONEY = re.compile(
 )
 _ROOM = 3
 """Digits that numbers may have more than those that were seen."""
-_CLOCK = re.compile(r"\d{1,2}:\d\d(:\d\d)?")
-_EPOCHS = (("seconds", 1e8, 5e9, 1000.0), ("milliseconds", 1e11, 5e12, 1.0), ("microseconds", 1e14, 5e15, 1e-3),
-           ("nanoseconds", 1e17, 9e18, 1e-6))  # fmt: skip
+_CLOCKS = (" HH:mm:ss", " HH:mm", " hh:mm:ss a", " hh:mm a")
+_EPOCHS = (("seconds", 1e8, 5e9, Decimal(1000)), ("milliseconds", 1e11, 5e12, Decimal(1)),
+           ("microseconds", 1e14, 5e15, Decimal("1e-3")), ("nanoseconds", 1e17, 9e18, Decimal("1e-6")))  # fmt: skip
 PATTERNS = tuple(
     f"{day}{clock}"
     for day in ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "dd-MMM-yyyy", "dd MMM yyyy",
@@ -61,7 +70,9 @@ PATTERNS = tuple(
 class Column:
     """A column: the type of the attribute that takes it, and what was seen.
 
-    `decimal_comma`: its numbers are texts such as 1.234,5. `null` is the text that stands for no value.
+    Its numbers are texts such as `1.234,5 €` where there are `signs`: what to replace in turn, and by what, so that a
+    number is left. `large`: whole numbers that doubles do not have, as those of ids are. `null` is the text that stands
+    for no value.
     """
 
     name: str
@@ -70,7 +81,8 @@ class Column:
     distinct: int
     examples: list[str]
     remarks: list[str] = field(default_factory=list[str])
-    decimal_comma: bool = False
+    signs: tuple[tuple[str, str], ...] = ()
+    large: bool = False
     null: str | None = None
 
 
@@ -78,12 +90,13 @@ class Column:
 class Time:
     """The column that says when an event was, and how it says so.
 
-    `unit` is that of a number, `pattern` that of a text which is no ISO time, `clock` the column with the time of a day.
+    `unit` is that of a number, `parts` whether it has a part of that, `pattern` that of a text which is no ISO time, `clock` the column with the time of a day.
     `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: these say their zone.
     """
 
     column: str
     unit: str | None = None
+    parts: bool = False
     pattern: str | None = None
     clock: str | None = None
     texts: bool = False
@@ -137,7 +150,8 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
         folder = place
     else:
         kind, files, options, folder = _files(place)
-        found = _READ[kind](files, options)
+        with _texts(kind, files, options) as texts:
+            found = _READ[kind](texts, options)
     records, remarks = found
     if not records:
         hint = "; ".join(remarks) or "at least one is needed, to see what its columns are"
@@ -197,13 +211,25 @@ def _common(endings: set[str]) -> str:
     return endings.pop() if len(endings) == 1 else "*"
 
 
+@contextmanager
+def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Iterator[Sequence[Path]]:
+    """Files of text in UTF-8; of others the beginning is copied, and the options say how they are written."""
+    head = b"" if kind == "parquet" else next(blocks(str(files[0]), _HEAD), b"")
+    encoding = written_in(head)
+    if encoding is None:
+        yield files
+        return
+    options["encoding"] = encoding
+    with TemporaryDirectory(prefix="rollup-look-") as folder:
+        copies = [Path(folder) / f"{number}-{file.name}.txt" for number, file in enumerate(files[:_FILES])]
+        for file, copy in zip(files, copies, strict=False):
+            in_utf8(str(file), encoding, str(copy), _BYTES)
+        yield copies
+
+
 def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
     records, remarks = list[dict[str, Any]](), list[str]()
     for file in files[:_FILES]:
-        with file.open("rb") as opened:
-            marked = opened.read(2) in (b"\xff\xfe", b"\xfe\xff")
-        if marked:
-            raise ConfigError(f"{file.name} is UTF-16", hint="files are read as UTF-8: iconv -f UTF-16 -t UTF-8")
         if "separator" not in options:
             options |= _dialect(file)
         header, separator = options.get("header", True), options.get("separator", ",")
@@ -353,18 +379,23 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     there = [value for value in given if value is not None]
     texts = {str(value) for value in there}
     null = next((word for word in _NULLS if word in texts and _type(there, word)[0] is not _type(there)[0]), None)
-    kind, comma = _type(there, null)
+    kind, signs = _type(there, null)
     values = [None if value is None or (null is not None and value == null) else value for value in given]
     distinct = {str(value) for value in values if value is not None}
     column = Column(
         name, kind, sum(value is None for value in values), len(distinct),
-        [str(value) for value in dict.fromkeys(map(str, there)) if value != null][:3], decimal_comma=comma, null=null,
+        [str(value) for value in dict.fromkeys(map(str, there)) if value != null][:3], signs=signs,
+        large=kind is Type.LONG and any(abs(int(value)) > 2**53 for value in values if value is not None), null=null,
     )  # fmt: skip
-    numbers = [_with_point(value) if comma else value for value in values if value is not None]
+    numbers = [_plain(value, signs) for value in values if value is not None]
     exact = _exact(name, numbers) if kind is Type.DOUBLE else None
-    if comma:
-        column.type = Type.DOUBLE if exact in (None, Type.STRING) else exact
-        column.remarks.append("numbers with a decimal comma")
+    if column.large:
+        column.remarks.append("too large to be added up")
+    if signs:
+        whole = all(_fits(number, Type.LONG) for number in numbers)
+        column.type = Type.LONG if whole else Type.DOUBLE if exact in (None, Type.STRING) else exact
+        longest = max((value for value in values if value is not None), key=len)
+        column.remarks.append(f"numbers in texts: {longest} is read as {_plain(longest, signs).strip()}")
     elif exact is not None:
         column.type = exact
         said = "exact; write double for a number that is measured"
@@ -378,29 +409,59 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     return column, values
 
 
-def _type(there: Values, null: str | None = None) -> tuple[Type, bool]:
-    """The narrowest type that takes all values, and whether a comma is their decimal point."""
+Signs = tuple[tuple[str, str], ...]
+
+
+def _type(there: Values, null: str | None = None) -> tuple[Type, Signs]:
+    """The narrowest type that takes all values, and what to replace in texts of numbers before they are read."""
     values = [value for value in there if value != null]
     if not values:
-        return Type.STRING, False
+        return Type.STRING, ()
     if all(isinstance(value, bool) or str(value).lower() in ("true", "false") for value in values):
-        return Type.BOOL, False
+        return Type.BOOL, ()
     if any(isinstance(value, str) and _LEADING_ZERO.fullmatch(value) for value in values):
-        return Type.STRING, False
+        return Type.STRING, ()
+    if all(isinstance(value, date) for value in values):
+        return Type.TIMESTAMP if any(isinstance(value, datetime) for value in values) else Type.DATE, ()
     for kind in (Type.LONG, Type.DOUBLE):
         if all(_fits(value, kind) for value in values):
-            return kind, False
-    comma = all(isinstance(value, str) and _COMMA.fullmatch(value.strip()) for value in values)
-    return (Type.DOUBLE, True) if comma else (Type.STRING, False)
+            return kind, ()
+    signs = _signs(values)
+    return (Type.STRING, ()) if signs is None else (Type.DOUBLE, signs)
 
 
-def _with_point(number: str) -> str:
-    """A number that is written with a decimal comma.
+def _signs(values: Values) -> Signs | None:
+    """What to replace in texts so that plain numbers are left; None where they are no numbers.
 
-    >>> _with_point("1.234,50")
+    >>> _signs(["1.234,50 €", "-0,99 €"])
+    (('€', ''), (' ', ''), ('.', ''), (',', '.'))
+    >>> _signs(["$1,234.50", "($7)"])
+    (('$', ''), ('(', '-'), (')', ''), (',', ''))
+    """
+    written = [_AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None for value in values]
+    bodies = [found[2] for found in written if found]
+    points, commas = (all(map(form.fullmatch, bodies)) for form in (_GROUPED, _COMMA))
+    if not all(written) or not (points or commas):
+        return None
+    there = {sign for value in values for sign in value if not sign.isdigit()} - set("-.,")
+    comma = commas and not (points and there & set("$£¥₹"))
+    marks = sorted(there, key=lambda sign: ("$€£¥₹%(".find(sign) < 0, sign))
+    return (
+        *((sign, "-" if sign == "(" else "") for sign in marks),
+        *([(".", ""), (",", ".")] if comma and any("," in body or "." in body for body in bodies) else []),
+        *([(",", "")] if not comma and any("," in body for body in bodies) else []),
+    )
+
+
+def _plain(value: Any, signs: Signs) -> Any:
+    """A value, or the number that a text has.
+
+    >>> _plain("1.234,50", ((".", ""), (",", ".")))
     '1234.50'
     """
-    return number.replace(".", "").replace(",", ".")
+    for sign, by in signs:
+        value = value.replace(sign, by)
+    return value
 
 
 def _exact(name: str, there: Values) -> Type | None:
@@ -453,17 +514,17 @@ def _with_clock(time: Time, columns: Mapping[str, Column], values: Mapping[str, 
     """A day whose time of day stands in a column of its own."""
     for name in columns:
         clocks = values[name]
-        there = [value for value in clocks if value is not None]
-        if name != time.column and there and all(isinstance(v, str) and _CLOCK.fullmatch(v) for v in there):
-            seconds = " HH:mm:ss" if all(v.count(":") == 2 for v in there) else " HH:mm"
-            both = [
-                None if d is None or c is None else f"{d} {c}" for d, c in zip(values[time.column], clocks, strict=True)
-            ]
-            pattern = (time.pattern or "yyyy-MM-dd") + seconds
+        if name == time.column or not any(isinstance(clock, str) and ":" in clock for clock in clocks):
+            continue
+        both = [
+            None if d is None or c is None else f"{d} {c}" for d, c in zip(values[time.column], clocks, strict=True)
+        ]
+        for clock in _CLOCKS:
+            pattern = (time.pattern or "yyyy-MM-dd") + clock
             instants = _by_pattern(both, pattern)
             if instants is not None:
                 time.clock, time.pattern, time.instants = name, pattern, instants
-            return
+                return
 
 
 def _as_time(name: str, given: Values) -> Time | None:
@@ -485,11 +546,12 @@ def _as_time(name: str, given: Values) -> Time | None:
             return Time(
                 name, texts=True, pattern=fitting[0], doubtful=doubtful, instants=_by_pattern(there, fitting[0]) or []
             )
-    numbers = [float(value) for value in there if _fits(value, Type.LONG)]
-    if len(numbers) == len(there):
-        for unit, low, high, factor in _EPOCHS:
+    whole = all(_fits(value, Type.LONG) for value in there)
+    if whole or all(_fits(value, Type.DOUBLE) for value in there):
+        numbers = [Decimal(str(value)) for value in there]
+        for unit, low, high, factor in _EPOCHS if whole else _EPOCHS[:1]:
             if all(low <= number < high for number in numbers):
-                return Time(name, unit=unit, instants=[int(number * factor) for number in numbers])
+                return Time(name, unit=unit, parts=not whole, instants=[int(number * factor) for number in numbers])
     return None
 
 

@@ -23,6 +23,7 @@ from rollup.hosts.reporting.progress import Reporter
 from rollup.hosts.spark.driver import SparkHost
 from rollup.sources import looking
 from rollup.sources.looking import look
+from tests.job.model_spark import ModelSpark
 from tests.job.test_avro import framed, record_of
 
 if TYPE_CHECKING:
@@ -37,10 +38,21 @@ PLACES = ["Nord", "Süd"]
 TOTAL = {"Nord": sum(range(0, 60, 2)), "Süd": sum(range(1, 60, 2))}
 
 
-def _epoch(factor: int) -> Callable[[Path], Path]:
+def _euros(n: int) -> str:
+    return f"1.000.{n:03},00 €"
+
+
+def _epoch(factor: int, parts: str = "") -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         lines = [
-            json.dumps({"ts": int(at.timestamp()) * factor, "shop": {"place": PLACES[n % 2]}, "n": n, "tags": ["x"]})
+            json.dumps(
+                {
+                    "ts": float(f"{int(at.timestamp())}{parts}") if parts else int(at.timestamp()) * factor,
+                    "shop": {"place": PLACES[n % 2]},
+                    "n": n,
+                    "tags": ["x"],
+                }
+            )
             for n, at in enumerate(TIMES)
         ]
         (folder / "data.jsonl").write_text("\n".join(lines) + "\n")
@@ -57,7 +69,7 @@ def _csv(pattern: str, separator: str = ",", **how: Any) -> Callable[[Path], Pat
         ]
         head = [] if how.get("headless") else [separator.join(how.get("names", ("Datum", "place", "n")))]
         text = how.get("end", "\n").join([*head, *rows, ""])
-        content = text.encode("utf-8-sig" if how.get("bom") else "utf-8")
+        content = text.encode(how.get("encoding", "utf-8"))
         file = folder / how.get("file", "data.csv")
         file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
         return file
@@ -90,7 +102,19 @@ def _delta(folder: Path) -> Path:
 DATA: Mapping[str, tuple[Callable[[Path], Path], str, str]] = {
     "seconds": (_epoch(1), "shop_place", "n"),
     "microseconds": (_epoch(1_000_000), "shop_place", "n"),
-    "german": (_csv("%d.%m.%Y %H:%M", ";", number=lambda n: f"1.000.{n:03},00", bom=True, end="\r\n"), "place", "n"),
+    "german": (
+        _csv("%d.%m.%Y %H:%M", ";", number=lambda n: f"1.000.{n:03},00", encoding="utf-8-sig", end="\r\n"),
+        "place",
+        "n",
+    ),
+    "german, €": (_csv("%d.%m.%Y %H:%M", ";", number=_euros, encoding="cp1252"), "place", "n"),
+    "german, UTF-16": (_csv("%d.%m.%Y %H:%M", "\t", number=_euros, encoding="utf-16", end="\r\n"), "place", "n"),
+    "dollars": (
+        _csv("%m/%d/%Y,%I:%M %p", names=("Day", "Time", "place", "n"), number=lambda n: f'"$1,000,{n:03}"'),
+        "place",
+        "n",
+    ),
+    "parts of seconds": (_epoch(1, ".999"), "shop_place", "n"),
     "german, ISO": (_csv("%Y-%m-%dT%H:%M:%S", ";", number=lambda n: f"1.000.{n:03},00"), "place", "n"),
     "day and clock": (_csv("%d.%m.%Y;%H:%M", ";", names=("Datum", "Uhrzeit", "place", "n")), "place", "n"),
     "american": (_csv("%m/%d/%Y %I:%M %p", "\t", file="data.tsv"), "place", "n"),
@@ -106,9 +130,16 @@ def invoked(*words: str) -> Result:
     return CliRunner().invoke(cli, list(words))
 
 
+def test_what_init_writes_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    _runs("seconds", spark, tmp_path)
+
+
 @pytest.mark.parametrize("data", DATA)
-@pytest.mark.few(4)
-def test_what_init_writes_runs_as_it_is(spark: SparkSession, tmp_path: Path, data: str) -> None:
+def test_what_init_writes_runs_as_it_is(tmp_path: Path, data: str) -> None:
+    _runs(data, ModelSpark(), tmp_path)
+
+
+def _runs(data: str, spark: Any, tmp_path: Path) -> None:
     write, key, number = DATA[data]
     made = write(tmp_path)
     done = invoked("init", str(made), "--into", str(tmp_path / "out"))
@@ -117,7 +148,7 @@ def test_what_init_writes_runs_as_it_is(spark: SparkSession, tmp_path: Path, dat
     SparkHost(conf, spark, Reporter(terminal=False)).run(once=True)
     question = f"from DataAgg within '2026' per 'years' select {key} as k, sum_{number} as total, events"
     found = {row["k"]: (row["total"], row["events"]) for row in rollup.query(conf.path, question).to_pylist()}
-    more = 30 * 1_000_000 if data.startswith("german") else 0
+    more = 30 * 1_000_000 if data.startswith(("german", "dollars")) else 0
     assert found == {place: (total + more, 30) for place, total in TOTAL.items()}
     first = rollup.query(conf.path, "from DataAgg within '2026-03-01' per 'days' select merge(events) as n").to_pylist()
     assert first == [{"n": sum(at.date() == START.date() for at in TIMES)}]
@@ -176,6 +207,15 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
         ("price", [1, 2], "long"),
         ("price", ["1.234,50", "0,99"], "decimal(18, 2)"),
         ("ratio", ["0,25", "0,5"], "double"),
+        ("x", ["$1,234.50", "($0.99)", "-$7.00"], "decimal(18, 2)"),
+        ("price", ["1'234.50 £", "2.50 £"], "string"),
+        ("x", ["1 234,50 €", "0,99 €"], "decimal(18, 2)"),
+        ("x", ["12%", "7 %"], "long"),
+        ("x", ["1,234,567", "12"], "long"),
+        ("x", ["0171 234567", "0171 123456"], "string"),
+        ("x", ["+49 171 234", "+49 171 235"], "string"),
+        ("x", ["2.0.1", "1.10.12"], "string"),
+        ("x", [2**60, 1], "long"),
         ("x", ["99999999999999999999", "5"], "decimal(28, 0)"),
         ("x", [2**64 - 1, -1], "decimal(28, 0)"),
         ("x", ["9" * 34, "1"], "decimal(38, 0)"),
@@ -217,7 +257,6 @@ def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
     ("file", "content", "says"),
     [
         ("n.csv", b"place,n\nx,1\n", "no column of"),
-        ("n.csv", "time,n\n2026-01-01,1\n".encode("utf-16"), "iconv"),
         ("n.json", b'[{"ts": 1}]\n', "one object a line"),
         ("n.pdf", b"%PDF", "ends in .csv, .json or .parquet"),
         ("n.parquet", b"PAR1 no", "cannot be read as Parquet"),

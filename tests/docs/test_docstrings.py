@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "rollup"
-TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def trees() -> Mapping[Path, ast.Module]:
+    """The files of the package, read when the first test asks: each worker of a run collects the tests of all."""
+    return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
@@ -28,7 +34,7 @@ def public(owner: ast.Module | ast.ClassDef) -> Iterator[Function]:
 
 def described() -> set[str]:
     """The names of methods that some class of ours describes."""
-    every = (found for tree in TREES.values() for found in ast.walk(tree) if isinstance(found, ast.ClassDef))
+    every = (found for tree in trees().values() for found in ast.walk(tree) if isinstance(found, ast.ClassDef))
     return {method.name for found in every for method in public(found) if ast.get_docstring(method)}
 
 
@@ -52,7 +58,7 @@ def from_elsewhere(tree: ast.Module, owner: ast.ClassDef) -> bool:
 def silent() -> Iterator[str]:
     """The functions that nobody describes."""
     elsewhere = described()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         grammar = rules(path)
         for function in public(tree):
             if not ast.get_docstring(function):
@@ -69,6 +75,6 @@ def test_every_public_function_is_described() -> None:
 
 
 def test_every_public_class_is_described() -> None:
-    found = ((path, node) for path, tree in TREES.items() for node in tree.body if isinstance(node, ast.ClassDef))
+    found = ((path, node) for path, tree in trees().items() for node in tree.body if isinstance(node, ast.ClassDef))
     public = ((path, node) for path, node in found if not node.name.startswith("_"))
     assert [f"{path.relative_to(ROOT)}: {node.name}" for path, node in public if not ast.get_docstring(node)] == []

@@ -34,7 +34,7 @@ ROLES = "select 1 " + "/* */ alter " * 340_000
 @pytest.fixture(scope="module")
 def serving() -> Iterator[Serving]:
     with folder() as made:
-        conf = configuration(made)
+        conf = configuration(made, serve="port = 0\nuser_statements = 16")  # all clients here are one user
         host(conf).send("Trades", events("2018-01"))
         with Serving(conf) as running:
             yield running
@@ -173,9 +173,12 @@ def test_loads_that_take_long_keep_no_other_load_waiting(serving: Serving, monke
 
     monkeypatch.setattr(serving.delta.all_shares[0].loader, "load", slow)
 
+    answers = list[Any]()
+
     def ask(day: int) -> None:
         with psycopg.connect(**serving.login(), autocommit=True) as client:
-            client.execute(f"SELECT count(*) FROM TradeAgg WITHIN '2018-01-0{day} **:**:**' PER 'hours' t")
+            asked_for = f"SELECT count(*) FROM TradeAgg WITHIN '2018-01-0{day} **:**:**' PER 'hours' t"
+            answers.append(client.execute(asked_for).fetchone())
 
     threads = [threading.Thread(target=ask, args=(day,)) for day in range(1, 5)]
     for thread in threads:
@@ -185,7 +188,9 @@ def test_loads_that_take_long_keep_no_other_load_waiting(serving: Serving, monke
         with psycopg.connect(**serving.login(), autocommit=True) as client:
             asked_for = "SELECT count(*) FROM TradeAgg WITHIN '2018-01-09 **:**:**' PER 'days' t"
             assert client.execute(asked_for).fetchone() == (2,)
+        assert not answers
     finally:
         release.set()
         for thread in threads:
             thread.join(60)
+    assert len(answers) == 4

@@ -65,7 +65,7 @@ def asked(draw: Random) -> tuple[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("seed", "questions"), [(0, 20), pytest.param(2, 400, marks=pytest.mark.slow)], ids=["few", "many"]
+    ("seed", "questions"), [(0, 10), pytest.param(2, 400, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_what_a_client_gets_is_what_the_raw_events_say(login: dict[str, Any], seed: int, questions: int) -> None:
     draw, wrong = Random(seed), list[str]()

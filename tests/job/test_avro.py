@@ -356,6 +356,7 @@ def test_doubles_that_are_no_numbers_stay_what_they_are() -> None:
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize("way", ["tasks", "spark"])
+@pytest.mark.few("tasks")
 def test_a_job_takes_each_message_once_over_a_change_of_the_schema(
     tmp_path: Path, spark: SparkSession, kafka: KafkaBroker, registry: SchemaRegistry, way: str
 ) -> None:

@@ -37,6 +37,7 @@ def _registered(spark: SparkSession, job: Job) -> list[str]:
     return list(register(spark, conf, program))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_tables_are_registered_once_and_another_of_that_name_is_said(spark: SparkSession, tmp_path: Path) -> None:
     job = _job(tmp_path / "one und Größe", "trades_here")

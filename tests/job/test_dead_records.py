@@ -96,7 +96,20 @@ def test_the_prefix_of_a_schema_registry_is_named() -> None:
 def test_json_in_utf_16_is_told_by_its_noughts() -> None:
     row = {"stream": "S", "reason": "not a record", "position": "f:0", "raw": '\ufffd\ufffd{\0"\0k\0'}
     said = cause_of(pa.Table.from_pylist([row] * 3, schema=DEAD), {"kind": "json"})
-    assert said == "the files are probably written in UTF-16: UTF-8 is read"
+    cure = '`encoding = "utf-16"` in its table of the configuration'
+    assert said == f"the files are probably written in UTF-16: {cure}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_texts_that_are_no_utf_8_are_said_with_the_option_that_reads_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    line = GOOD.replace('"a"', '"ä"') if kind == "json" else "ä,1.5,1700000000000\n"
+    job = job_of(tmp_path, "" if kind == "json" else "k,v,ts\n", kind)
+    (file,) = (tmp_path / "in").glob("*")
+    file.write_bytes(file.read_bytes() + (line * 3).encode("cp1252"))
+    ran(job)
+    assert '`encoding = "cp1252"`' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("kind", "bad"), [("json", "nonsense\n"), ("csv", "x,1\n")])

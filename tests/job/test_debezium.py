@@ -291,6 +291,7 @@ def test_aggregates_are_those_of_the_rows_that_are_there(text: str, store: Store
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
+@pytest.mark.few(2)
 def test_changes_are_read_however_they_are_written(kind: str, tmp_path: Path) -> None:
     encode, file, schema = WRITTEN[kind]
     (tmp_path / (file or "none")).write_text(schema)

@@ -174,11 +174,15 @@ def test_a_header_that_names_a_column_of_an_attribute_twice_makes_the_file_a_let
     assert values(read(of("csv", tmp_path), other)[0]) == [("a", 1.5, 3, 1000)]
 
 
+_OTHER = 'the file is no UTF-8; `encoding = "{}"` in its table of the configuration may be what it is'
+
+
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
         (b"", "the file is empty; its first line names the columns"),
-        ("symbol,price,quantity,ts\na,1.5,3,1000\n".encode("utf-16"), "the file is written in UTF-16; UTF-8 is read"),
+        ("symbol,price,quantity,ts\na,1.5,3,1000\n".encode("utf-16"), _OTHER.format("utf-16")),
+        ("symbol,price €,quantity,ts\na,1.5,3,1000\n".encode("cp1252"), _OTHER.format("cp1252")),
     ],
 )
 def test_a_file_without_names_of_columns_says_why(tmp_path: Path, content: bytes, reason: str) -> None:
@@ -187,18 +191,46 @@ def test_a_file_without_names_of_columns_says_why(tmp_path: Path, content: bytes
     assert [letter["reason"] for letter in read(of("csv", tmp_path), file)[1]] == [reason]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "cp1252", "latin-1", "shift_jis", "utf-8-sig"])
+@pytest.mark.parametrize("kind", ["csv", "json"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_texts_in_another_encoding_are_the_same_events(tmp_path: Path, encoding: str, kind: str, ending: str) -> None:
+    words = ["a", "表示" if encoding in ("utf-16", "utf-16-be", "shift_jis") else "Köln £"]
+    head = ["symbol,price,quantity,ts"] if kind == "csv" else []
+    rows = [f"{w},1.5,3,1000" if kind == "csv" else json.dumps(GOOD | {"symbol": w}, ensure_ascii=False) for w in words]
+    content = "".join(f"{line}\r\n" for line in [*head, *rows]).encode(encoding)
+    files = [tmp_path / f"{n}.{kind}{ending}" for n in range(2)]
+    for file in files:
+        file.write_bytes(gzip.compress(content) if ending else content)
+    events, dead = read(of(kind, tmp_path, encoding=encoding), *files)
+    assert ([event[0] for event in values(events)], dead) == (words * 2, [])
+
+
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_bytes_that_are_none_of_an_encoding_cost_their_own_line(tmp_path: Path, kind: str) -> None:
+    good, bad = (f"{w},1.5,3,1000" if kind == "csv" else json.dumps(GOOD | {"symbol": w}) for w in ("a", "@"))
+    head = "symbol,price,quantity,ts\n" if kind == "csv" else ""
+    file = tmp_path / f"a.{kind}"
+    file.write_bytes(f"{head}{good}\n{bad}\n{good}\n".encode().replace(b"@", b"\x81"))
+    events, dead = read(of(kind, tmp_path, encoding="cp1252"), file)
+    assert ([event[0] for event in values(events)], len(dead)) == (["a", "a"], 1)
+
+
 # Damage and faults
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
-def test_a_packed_file_that_is_cut_off_is_one_letter_and_none_of_it_counts(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("how", [{}, {"encoding": "latin-1"}], ids=["utf-8", "latin-1"])
+def test_a_packed_file_that_is_cut_off_is_one_letter_and_none_of_it_counts(
+    tmp_path: Path, kind: str, how: dict[str, str]
+) -> None:
     head = b"symbol,price,quantity,ts\n" if kind == "csv" else b""
     row = b"a,1,1,1\n" if kind == "csv" else json.dumps(GOOD).encode() + b"\n"
     bad, good = tmp_path / f"a.{kind}.gz", tmp_path / f"b.{kind}.gz"
     content = gzip.compress(head + row * 10_000 + bytes(range(256)) * 100)
     bad.write_bytes(content[: len(content) // 2])
     good.write_bytes(gzip.compress(head + row))
-    events, dead = read(of(kind, tmp_path), bad, good)
+    events, dead = read(of(kind, tmp_path, **how), bad, good)
     assert len(events) == 1
     assert [letter["position"] for letter in dead] == [str(bad)]
     assert dead[0]["reason"].startswith("the file cannot be read: ")

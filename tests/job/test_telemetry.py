@@ -122,6 +122,7 @@ def test_a_run_its_batch_and_a_command_are_emitted(
 
 
 @pytest.mark.parametrize("listens", [False, True], ids=["away", "silent"])
+@pytest.mark.few("silent")
 def test_a_server_that_does_not_answer_is_a_warning_and_changes_nothing(tmp_path: Path, listens: bool) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))

@@ -90,6 +90,7 @@ def test_going_back_further_than_the_checkpoint_knows_is_refused_and_touches_not
 
 
 @pytest.mark.parametrize("lost", ["plan", "rows", "first", "table"])
+@pytest.mark.few(2)
 def test_a_commit_that_is_named_is_not_refused(place: Place, rollup: Cli, lost: str) -> None:
     """Of the last commits one is damaged, another cannot be gone back to: the streams' log, its rows, or a table lack it."""
     events = begun(place)

@@ -61,6 +61,7 @@ def _moments(commits: int) -> list[str]:
 
 @pytest.mark.parametrize("commits", [1, 2, 3, 4])
 @pytest.mark.parametrize("form", FORMS, ids=["siddhi", "sql", "merged"])
+@pytest.mark.few(6)
 def test_an_answer_is_that_of_the_events_until_then(conf: Any, form: str, commits: int) -> None:
     for said in _moments(commits):
         written = said if said.startswith("commit") else f"'{said}'"

@@ -43,6 +43,11 @@ def _semicolons(folder: Path) -> Path:
     return folder / "planes.csv"
 
 
+def _utf_16(folder: Path) -> Path:
+    (folder / "planes.csv").write_text(CSV, encoding="utf-16")
+    return folder / "planes.csv"
+
+
 def _json(folder: Path) -> Path:
     (folder / "planes.json").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     return folder / "planes.json"
@@ -75,7 +80,7 @@ def asked(folder: Path, table: str, name: str = "planes") -> Asker:
     return rollup.open(conf.path)
 
 
-@pytest.mark.parametrize("make", [_csv, _semicolons, _json, _parquet, _folder, _delta])
+@pytest.mark.parametrize("make", [_csv, _semicolons, _utf_16, _json, _parquet, _folder, _delta])
 def test_a_file_a_folder_and_a_table_join_with_an_aggregation(make: Callable[[Path], Path], tmp_path: Path) -> None:
     ask = asked(tmp_path, f"path = {json.dumps(str(make(tmp_path).relative_to(tmp_path)))}")
     assert ask.query(JOINED).to_pylist() == [

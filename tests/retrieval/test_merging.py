@@ -198,6 +198,26 @@ def test_sums_of_what_cannot_be_added_are_remarked_on(tmp_path: Path, text: str,
     assert asked.stderr == "" if remark is None else remark in asked.stderr
 
 
+@pytest.mark.parametrize(
+    ("select", "said"),
+    [
+        ("", ["total", "mean"]),
+        ("select AGG_TIMESTAMP, total as x, n", ["x"]),
+        ("select AGG_TIMESTAMP, total / 2 as half", ["half"]),
+        ("select AGG_TIMESTAMP, n, most", []),
+    ],
+)
+def test_a_sum_that_left_64_bits_is_remarked_on(tmp_path: Path, select: str, said: list[str]) -> None:
+    app = """define stream S (x long, t long);
+        define aggregation A from S select sum(x) as total, avg(x) as mean, max(x) as most, count() as n
+        aggregate by t every sec ... year;"""
+    delta_host(tmp_path, app).send("S", [(2**63 - 1, START), (1, START), (5, START + DAY)])
+    asked = CliRunner().invoke(cli, ["query", str(tmp_path / "conf.toml"), f"from A within '2018' per 'days' {select}"])
+    assert asked.exit_code == 0
+    known = [line.split()[1] for line in asked.stderr.splitlines() if "is null in 1 of 2 rows" in line]
+    assert known == said and all("decimal(19, 0)" in line for line in asked.stderr.splitlines())
+
+
 def test_a_sum_in_sql_is_remarked_on_too(tmp_path: Path) -> None:
     delta_host(tmp_path, APP).send("S", ROWS)
     asked = CliRunner().invoke(

@@ -212,6 +212,7 @@ def _store(uri: str) -> str:
     return f'kind = "delta"\npath = "tables"\niceberg = {{ namespace = "trades", uri = "{uri}" }}'
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_jobs_and_commands_list_their_tables_and_a_catalog_that_is_away_is_a_warning(
     tmp_path: Path, catalog: SqlCatalog

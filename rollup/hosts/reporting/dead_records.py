@@ -154,7 +154,7 @@ def cause_of(letters: pa.Table, options: Mapping[str, Any]) -> str | None:
     'ts is probably an ISO time: `ts string` in the app reads it, and `aggregate by ts` takes it'
     """
     rows = letters.slice(0, _LOOKED).to_pylist()
-    for tell in (_prefix, _wide, _separator, _parts, _no_json, _column, _iso, _thousands, _comma):
+    for tell in (_prefix, _encoded, _separator, _parts, _no_json, _column, _iso, _thousands, _comma):
         found = [cause for row in rows if (cause := tell(row["reason"], row["raw"] or "", options))]
         if found and len(found) * 2 >= len(rows):
             return Counter(found).most_common(1)[0][0]
@@ -171,10 +171,13 @@ def _prefix(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     )
 
 
-def _wide(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
-    if "\0" not in raw or reason != NO_RECORD:
+def _encoded(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
+    wide = "\0" in raw and reason == NO_RECORD
+    other = "utf-8" in reason or ("\ufffd" in raw and reason == NO_RECORD)
+    if "encoding" in options or not (wide or other):
         return None
-    return "the files are probably written in UTF-16: UTF-8 is read"
+    found, name = ("UTF-16", "utf-16") if wide else ("the usual encoding of spreadsheets", "cp1252")
+    return f'the files are probably written in {found}: `encoding = "{name}"` in its table of the configuration'
 
 
 def _parts(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
