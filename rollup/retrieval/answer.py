@@ -59,6 +59,11 @@ _OPEN, _LATE_BUCKET, _LATE_ZONE = "AGG_OPEN", "AGG_LATE_BUCKET", "AGG_LATE_ZONE"
 Condition = Callable[[exp.Expr], exp.Expr]
 
 
+def reads_ledger(names: Iterable[str]) -> bool:
+    """Whether columns of an answer come from the ledger of late events."""
+    return any(name in LATE or name == REVISION for name in names)
+
+
 def bucket_column(level: Duration) -> str:
     """The column of an open or late row that has the start of its bucket at `level`."""
     return f"AGG_IN_{level.table_suffix}"
@@ -163,7 +168,7 @@ def level_rows(
     """
     part, groups = parts[0], groups or Groups(aggregation.keys)
     extras = [name for name in extras if name not in {output.name for output in outputs}]
-    ledger = any(name in LATE or name == REVISION for name in extras)
+    ledger = reads_ledger(extras)
     rows = _merged(aggregation, parts, groups, outputs, FINAL in extras, ZONE in extras)
     own = [_own_extra(aggregation, part, name) for name in extras if name not in LATE and name != REVISION]
     hidden = [

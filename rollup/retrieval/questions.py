@@ -30,9 +30,7 @@ from rollup.retrieval.answer import (
     END,
     EXTRA,
     FINAL,
-    LATE,
     PERIODS,
-    REVISION,
     START,
     Condition,
     Groups,
@@ -41,6 +39,7 @@ from rollup.retrieval.answer import (
     bucket_column,
     bucket_rows,
     level_rows,
+    reads_ledger,
     row_order,
 )  # fmt: skip
 from rollup.retrieval.as_of import AsOf
@@ -167,7 +166,7 @@ class Ask(Asked):
 
     @property
     def late(self) -> bool:
-        return any(name in LATE or name == REVISION for name in self.extras)
+        return reads_ledger(self.extras)
 
     def ranges(self, level: Duration) -> Sequence[tuple[int, int]]:
         if self.segments is not None:

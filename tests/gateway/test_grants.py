@@ -120,6 +120,16 @@ def test_no_form_of_a_question_shows_other_rows(ann: psycopg.Connection[Any], fo
     assert ann.execute(cast(Query, FORMS[form]), prepare=prepared).fetchone() == (TOTAL, COUNT)
 
 
+@pytest.mark.parametrize("source", ["within '2018' per 'days'", "within '2018' per 'months by ()'", None])
+def test_late_events_of_other_rows_are_not_counted(serving: Serving, source: str | None) -> None:
+    place = f"TradeAgg {source}" if source else '"TradeAgg_per_hours"'
+    text = f'select sum("AGG_LATE_CORRECTED")::int, sum("AGG_EVENTS")::int from {place}'
+    for user, mine in {"ann": lambda event: event[1] == "EU", "eve": lambda event: True}.items():
+        with _connected(serving, user) as connection:
+            found = connection.execute(cast(Query, text)).fetchone()
+            assert found == (sum(map(mine, LATE)), sum(map(mine, ALL))), user
+
+
 def test_cursors_copies_and_transactions_show_no_other_rows(ann: psycopg.Connection[Any]) -> None:
     asked = FORMS["within"]
     with ann.transaction():

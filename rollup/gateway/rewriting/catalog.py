@@ -8,11 +8,11 @@ the tables of loaded rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import ConfigError
-from rollup.gateway.rewriting.mentions import Source, columns, view_name
+from rollup.gateway.rewriting.mentions import Source, by_name, columns, view_name
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.app import StreamDef
 from rollup.plan.types import Type
@@ -80,10 +80,13 @@ def aggregation_ddl(aggregation: Aggregation) -> Iterator[str]:
         check_name(each, f"of {aggregation.name}:", "postgresql")
     if TIME in columns(aggregation):
         raise ConfigError(f"{aggregation.name} has a column {TIME}, which is the endpoint's own")
-    ask = name(f"ask {aggregation.name}"[:63], INNER)
-    yield template("gateway/answer.sql", ask=ask, name=text(aggregation.name), columns=_columns(aggregation))
-    for spec in (False, True):
-        yield from _calls(aggregation, ask, spec)
+    ask, shown = name(f"ask {aggregation.name}"[:63], INNER), _columns(aggregation)
+    for begin, kinds in (("ask", shown), ("all", f"{shown}, {_typed(by_name(aggregation))}")):
+        inner = name(f"{begin} {aggregation.name}"[:63], INNER)
+        yield template("gateway/answer.sql", ask=inner, name=text(aggregation.name), columns=kinds)
+    yield from _calls(name(aggregation.name, SCHEMA), aggregation, ask, shown, spec=False)
+    yield from _calls(name(aggregation.name, INNER), aggregation, ask, shown, spec=True)
+    yield from _calls(_with_all(aggregation.name), aggregation, inner, kinds, spec=True)
     for level in aggregation.levels:
         yield from _view(aggregation, level, view_name(aggregation, level), ask)
     yield from _view(aggregation, aggregation.levels[-1], aggregation.name, ask)
@@ -109,9 +112,13 @@ def _typed(kinds: Mapping[str, Type]) -> str:
     return ", ".join(f"{name(column)} {kind.postgres}" for column, kind in kinds.items())
 
 
-def _calls(aggregation: Aggregation, ask: str, spec: bool) -> Iterator[str]:
+def _with_all(aggregation: str) -> str:
+    """The function that gives the columns which a text has to name, too."""
+    return name(f"{aggregation[:58]} all", INNER)
+
+
+def _calls(function: str, aggregation: Aggregation, ask: str, shown: str, spec: bool) -> Iterator[str]:
     """The ways to call an aggregation: for people in the schema that is theirs, with a spec before for the rewriter."""
-    function = name(aggregation.name, INNER if spec else SCHEMA)
     first = 1 if spec else 0
     given = "$1" if spec else "'{}'"
     note = f"rows of {aggregation.name} of a time range per level, open buckets included"
@@ -121,7 +128,7 @@ def _calls(aggregation: Aggregation, ask: str, spec: bool) -> Iterator[str]:
         parameters = ", ".join([*["text"] * first, *kinds])
         arguments = f"{given}, {low}, {high}, {per}"
         return template(
-            "gateway/call.sql", function=function, parameters=parameters, columns=_columns(aggregation),
+            "gateway/call.sql", function=function, parameters=parameters, columns=shown,
             ask=ask, arguments=arguments, comment=text(note),
         )  # fmt: skip
 
@@ -177,9 +184,14 @@ def _remarks(aggregation: Aggregation, level: Duration) -> dict[str, str]:
 # What stands in a source's place
 
 
-def call_of(source: Source) -> str:
+def call_of(source: Source, aggregation: Aggregation) -> str:
     """The call that asks when the query is executed."""
-    return f"{name(source.aggregation, INNER)}({', '.join([text(source.spec), *_arguments(source)])})"
+    arguments = ", ".join([text(source.spec), *_arguments(source)])
+    named = source.given.get("named")
+    if not named:
+        return f"{name(source.aggregation, INNER)}({arguments})"
+    shown = ", ".join(map(name, [*columns(aggregation), TIME, *named]))
+    return f"lateral (select {shown} from {_with_all(source.aggregation)}({arguments}))"
 
 
 def _arguments(source: Source) -> list[str]:
@@ -187,12 +199,16 @@ def _arguments(source: Source) -> list[str]:
     return [source.low, source.per] if start_only else [source.low, source.high, source.per]
 
 
-def select_from(aggregation: Aggregation, loaded: frozenset[str], table: str) -> str:
-    """A query over a table of loaded rows with all columns of an answer; those that nobody reads are null."""
-    kinds = columns(aggregation)
-    listed = [name(c) if c in loaded else f"null::{kind.postgres} as {name(c)}" for c, kind in kinds.items()]
+def select_from(aggregation: Aggregation, loaded: frozenset[str], table: str, named: Collection[str] = ()) -> str:
+    """A query over a table of loaded rows with all columns of an answer, and those `named`; what nobody reads is null."""
+
+    def listed(kinds: Mapping[str, Type]) -> list[str]:
+        return [name(c) if c in loaded else f"null::{kind.postgres} as {name(c)}" for c, kind in kinds.items()]
+
     time = f"to_timestamp({name(TIMESTAMP)} / 1000.0) as {name(TIME)}"
-    return f"select {', '.join([*listed, time])} from {name(table, INNER)}"
+    further = {each: kind for each, kind in by_name(aggregation).items() if each in named}
+    shown = [*listed(columns(aggregation)), time, *listed(further)]
+    return f"select {', '.join(shown)} from {name(table, INNER)}"
 
 
 def select_kept(kept: StreamDef, table: str) -> str:

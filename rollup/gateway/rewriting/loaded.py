@@ -14,7 +14,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -25,7 +25,7 @@ from rollup.core.errors import QueryError, RollupError
 from rollup.gateway.protocol.session import Session
 from rollup.gateway.rewriting.catalog import select_from, select_kept
 from rollup.gateway.rewriting.loader import Key, Load, Loader, Where
-from rollup.gateway.rewriting.mentions import columns
+from rollup.gateway.rewriting.mentions import by_name, columns
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 from rollup.plan.types import Type
 from rollup.retrieval.as_of import AsOf
@@ -88,9 +88,18 @@ class Slices:
     _held_by: WeakKeyDictionary[Session, set[Slice]] = field(default_factory=WeakKeyDictionary[Session, set[Slice]])
 
     async def query(
-        self, session: Session | None, moment: Moment, name: str, spec: Mapping[str, Any], values: Values
+        self,
+        session: Session | None,
+        moment: Moment,
+        name: str,
+        spec: Mapping[str, Any],
+        values: Values,
+        called: bool = False,
     ) -> str:
-        """SQL for the rows a source asks for, once they are loaded. Raises RollupError; see `Source` for the spec."""
+        """SQL for the rows a source asks for, once they are loaded. Raises RollupError; see `Source` for the spec.
+
+        `called`: for a function of the server, whose columns do not depend on what a text names.
+        """
         if name in self.loader.tables:
             return await self._table(session, moment, name)
         aggregation = self.aggregations.get(name)
@@ -101,11 +110,12 @@ class Slices:
         number = await self._as_of(aggregation, spec["as_of"]) if "as_of" in spec else moment.get(name)
         if number is None:
             number = moment[name] = await self._newest(name)
-        loaded = _loaded(aggregation, spec.get("columns"))
+        named = spec.get("named", ())
+        loaded = _loaded(aggregation, spec.get("columns"), named)
         where, limit, fill = _where(aggregation, spec), spec.get("limit"), spec.get("fill")
         key = Key(name, number, start, end, per, loaded, where, limit, fill)
         table = await self._held(session, key)
-        return select_from(aggregation, frozenset(loaded), table)
+        return select_from(aggregation, frozenset(loaded), table, by_name(aggregation) if named and called else named)
 
     async def _table(self, session: Session | None, moment: Moment, name: str) -> str:
         """SQL for the rows of a table beside aggregations; all that one reader has are read from one commit."""
@@ -256,10 +266,11 @@ def _number(bound: Any) -> Any:
     return int(bound) if isinstance(bound, str) and _MILLISECONDS.fullmatch(bound) else bound
 
 
-def _loaded(aggregation: Aggregation, wanted: list[str] | None) -> tuple[str, ...]:
+def _loaded(aggregation: Aggregation, wanted: list[str] | None, named: Collection[str]) -> tuple[str, ...]:
     """The columns to load; AGG_TIMESTAMP is always one of them, for AGG_TIME and for the count of rows."""
     names = columns(aggregation)
-    return tuple(name for name in names if wanted is None or name == TIMESTAMP or name.casefold() in wanted)
+    found = (name for name in names if wanted is None or name == TIMESTAMP or name.casefold() in wanted)
+    return (*found, *(name for name in by_name(aggregation) if name in named))
 
 
 def _where(aggregation: Aggregation, spec: Mapping[str, Any]) -> Where:
@@ -284,6 +295,8 @@ def _check(spec: Mapping[str, Any]) -> None:
         or not isinstance(spec.get("where", []), list)
     ):
         raise QueryError("a spec's `columns` is a list of names, its `where` a list")
+    if not isinstance(named := spec.get("named", []), list) or not all(isinstance(each, str) for each in named):
+        raise QueryError("a spec's `named` is a list of names")
     if not isinstance(spec.get("as_of", ""), str):
         raise QueryError("a spec's `as_of` is a text")
     if spec.get("fill") not in (None, *FILLS):

@@ -25,12 +25,12 @@ from rollup.core.errors import QueryError, StoreError
 from rollup.dimensions import dimensions
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.kept import readable_rows, without_zeros
-from rollup.gateway.rewriting.mentions import columns
+from rollup.gateway.rewriting.mentions import by_name, columns
 from rollup.grants import Grant
-from rollup.plan.aggregation import TIMESTAMP, Aggregation, Output, column
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, Aggregation, Output, column
 from rollup.plan.app import Item, Selection
 from rollup.program import Program
-from rollup.retrieval.answer import Groups, bucket_rows, row_order
+from rollup.retrieval.answer import END, START, Groups, Part, between, bucket_rows, level_rows, reads_ledger, row_order
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.questions import Ask, ask_for, attributes
 from rollup.retrieval.tables import Tables
@@ -87,19 +87,25 @@ class SliceQuestion(Asked):
     def values(self) -> Mapping[str, int | str]:
         return {"start": self.start, "end": self.end}
 
+    @property
+    def late(self) -> bool:
+        return reads_ledger(self.key.loaded)
+
     def tree(self, sides: Sides) -> exp.Select:
         """The query over `closed` and `open`; one row more than allowed shows that there are too many."""
-        kinds = columns(self.aggregation)
+        kinds, named = columns(self.aggregation), by_name(self.aggregation)
         outputs = {output.name: output for output in self.aggregation.outputs}
         keys = {key.name: Output(key.name, key.type, column(key.name)) for key in self.aggregation.keys}
         loaded, where = self.key.loaded, self.key.where
         wanted = [c for c in kinds if c != TIMESTAMP and (c in loaded or c in dict(where))]
-        inner = bucket_rows(self.aggregation, self.per, [outputs.get(c) or keys[c] for c in wanted], keys=True)
-        typed = [exp.alias_(exp.cast(column(c), kinds[c].sql), c, quoted=True) for c in loaded]
+        extras = [EVENTS, *(c for c in loaded if c in named and c != EVENTS)]
+        part = Part(self.per, "closed", "open", between(START, END))
+        inner = level_rows(self.aggregation, [part], [outputs.get(c) or keys[c] for c in wanted], extras, keys=True)
+        typed = [exp.alias_(exp.cast(column(c), (kinds | named)[c].sql), c, quoted=True) for c in loaded]
         query = exp.select(*typed).from_(inner.subquery("b"))
         for key, values in where:
             query = query.where(exp.In(this=column(key), expressions=[exp.convert(value) for value in values]))
-        return query.order_by(*row_order(Groups(self.aggregation.keys), (), "b")).limit(self.rows)
+        return query.order_by(*row_order(Groups(self.aggregation.keys), extras, "b")).limit(self.rows)
 
 
 @lru_cache(maxsize=4096)
@@ -175,7 +181,7 @@ class Loader:
             rows = readable_rows(self.tables.reader(key.aggregation), key.aggregation, key.number, self._row_limit)
         else:
             aggregation = self._program.aggregations[key.aggregation]
-            kinds, rows = columns(aggregation), self._rows(aggregation, key)
+            kinds, rows = columns(aggregation) | by_name(aggregation), self._rows(aggregation, key)
         return self._copied(table_ddl({name: kinds[name] for name in key.loaded}, table), table, rows)
 
     def newest(self, aggregation: str) -> int:
@@ -228,7 +234,7 @@ class Loader:
             rows = _widened(snapshot.answer(_ask(own, key, limit)), aggregation)
         if rows.num_rows > self._row_limit:
             raise self._too_many(key)
-        kinds = columns(aggregation)
+        kinds = columns(aggregation) | by_name(aggregation)
         return pa.table([without_zeros(rows[c].cast(kinds[c].arrow)) for c in key.loaded], names=list(key.loaded))
 
     def _too_many(self, key: Key) -> QueryError:

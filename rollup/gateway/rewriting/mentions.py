@@ -21,8 +21,9 @@ from rollup.core.errors import QueryError
 from rollup.gateway.rewriting.bounds import time_bounds
 from rollup.gateway.rewriting.buckets import buckets_of, level_of
 from rollup.lang.sql.within import Within, columns_used, conditions_on, mentions, rewrite
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.types import Type
+from rollup.retrieval.answer import EXTRA
 
 LONGEST_KEPT = 65_536
 MOST_SOURCES = 256
@@ -36,7 +37,7 @@ class Source:
     """One source of a text: `low`, `high` and `per` as SQL, their `values` when all are constants.
 
     `spec` is what the text around lets the answer leave out, as JSON: columns, conditions, limit; `fill`; `as_of`; `view`, for
-    a level's view, whose range may be empty or open.
+    a level's view, whose range may be empty or open. `named` are the columns that come only where a text names them.
     """
 
     aggregation: str
@@ -194,6 +195,10 @@ def _spec(aggregation: Aggregation, within: Within, view: bool = False) -> str:
         folded = {name.casefold() for name in used}
         names = {name.casefold() for name in columns(aggregation)}
         spec["columns"] = sorted(folded & names)
+    found = {each.name.casefold() for each in within.root().find_all(exp.Column)}
+    named = [name for name in by_name(aggregation) if name.casefold() in found]
+    if named:
+        spec["named"] = named
     wanted = [_condition(aggregation, part) for part in conditions_on(within.root(), within)]
     conditions = sorted(part for part in wanted if part is not None)
     if conditions:
@@ -215,6 +220,12 @@ def columns(aggregation: Aggregation) -> dict[str, Type]:
     keys = {key.name: key.type for key in aggregation.keys}
     outputs = {output.name: output.type for output in aggregation.outputs}
     return {TIMESTAMP: Type.LONG, **{name: kind for name, kind in keys.items() if name not in outputs}, **outputs}
+
+
+def by_name(aggregation: Aggregation) -> dict[str, Type]:
+    """The columns of an answer that come where a text names them: its late events, whether it is final, and the like."""
+    shown = {TIME, *columns(aggregation)}
+    return {name: kind for name, kind in EXTRA.items() if name not in shown}
 
 
 def _condition(aggregation: Aggregation, part: exp.Expr) -> tuple[str, list[str | int]] | None:

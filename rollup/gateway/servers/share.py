@@ -99,7 +99,7 @@ class Share:
             if at_once and source.values is not None:
                 places.append(await self._table(session, moment, source))
             else:
-                places.append(call_of(source))
+                places.append(call_of(source, self.program.aggregations[source.aggregation]))
         return template.filled(places)
 
     async def _table(self, session: Session | None, moment: Moment, source: Source) -> str:
@@ -122,7 +122,7 @@ class Share:
             session.moment = (asked["at"], {})
         values = (asked["low"], asked["high"], asked["per"])
         try:
-            sql = await self.slices.query(session, session.moment[1], asked["name"], asked["spec"], values)
+            sql = await self.slices.query(session, session.moment[1], asked["name"], asked["spec"], values, True)
         except RollupError as problem:
             found = refusal.refusal(problem, "")
             return {"error": found.message, "sqlstate": found.sqlstate, "hint": found.hint}

@@ -24,7 +24,7 @@ from rollup.stores.postgres.copy import READ_SIZE, CopyRows
 from rollup.stores.postgres.partitions import Partitions
 from rollup.stores.postgres.prepare import Preparation
 from rollup.stores.postgres.text import decode_rows, encode, encode_rows, encoded
-from rollup.stores.sql.ddl import Tables, relation, stored_relations
+from rollup.stores.sql.ddl import Tables, stored_relations
 from rollup.stores.sql.rows import described, to_arrow
 from rollup.stores.sql.session import LOCKED, AlreadyThere, ConnectionLost, Locked, OutOfRange, Range, Record, lost
 from rollup.stores.sql.types import column_type, quoted, type_name
@@ -376,9 +376,7 @@ class PostgresSession:
             "postgres"
         ):  # the points of `fill` may be millions: they stay here
             return None
-        parts = stored_relations(self.tables, question.relations, name)
-        if question.late:
-            parts.append(relation("late", self._late()))
+        parts = stored_relations(self.tables, question.relations, name, question.late)
         parts += [self._relation(alias, rows) for alias, rows in tables.items()]
         try:
             answer = self._asked(f"with {', '.join(parts)} {encode(question.filled('postgres'))}")
@@ -396,10 +394,6 @@ class PostgresSession:
             self.run("rollback to savepoint asked")
             raise translate(self.tables.aggregation, problem, None) from None
         return decode_rows(described(self._cursor.description, self._cursor.fetchall()))
-
-    def _late(self) -> str:
-        """The ledger, as questions ask it."""
-        return f"select {', '.join(map(name, self.tables.late_columns))} from {name(self.tables.late)}"
 
     def _relation(self, alias: str, rows: pa.Table) -> str:
         columns = ", ".join(map(name, rows.schema.names))

@@ -218,9 +218,15 @@ def relation(alias: str, query: str) -> str:
     return f"{alias} as not materialized ({query})"
 
 
-def stored_relations(tables: Tables, levels: Mapping[str, Duration], place: Callable[[str], str]) -> list[str]:
-    """The relations of stored rows, by their level, and of the open ones; `place` gives a table's quoted name."""
+def stored_relations(
+    tables: Tables, levels: Mapping[str, Duration], place: Callable[[str], str], late: bool = False
+) -> list[str]:
+    """The relations of stored rows, by their level, and of the open ones, with `late` of late events as well.
+
+    `place` gives a table's quoted name.
+    """
     found = {**{alias: tables.aggregation.table(level) for alias, level in levels.items()}, "open": tables.open}
+    found |= {"late": tables.late} if late else {}
     return [relation(alias, f"select * from {place(table)}") for alias, table in found.items()]
 
 
@@ -257,12 +263,13 @@ def _view(aggregation: Aggregation, level: Duration, place: str, outputs: tuple[
     return template(
         "postgres/view.sql",
         view=f"{place}.{quoted(name, 'postgresql')}",
-        query=f"select {_typed(_with_keys(aggregation, outputs))} from ({rows}) as b",
+        query=f"select {_typed(with_keys(aggregation, outputs))} from ({rows}) as b",
         comment=_text(f"{note}; per {level.plural}"),
     )
 
 
-def _with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+def with_keys(aggregation: Aggregation, outputs: tuple[Output, ...]) -> tuple[Output, ...]:
+    """Outputs behind the group keys that are not among them."""
     keys = (Output(key.name, key.type, column(key.name)) for key in aggregation.keys)
     return (*(key for key in keys if key.name not in {output.name for output in outputs}), *outputs)
 
@@ -277,7 +284,7 @@ def _typed(outputs: tuple[Output, ...]) -> str:
 def _rows(aggregation: Aggregation, level: Duration, place: str, start: exp.Expr, end: exp.Expr) -> str:
     """The buckets of a level with keys and outputs, from `start` to before `end`."""
     closed, opened = (_place(place, name) for name in (aggregation.table(level), f"{aggregation.name}_OPEN"))
-    outputs = _with_keys(aggregation, answerable(aggregation)[0])
+    outputs = with_keys(aggregation, answerable(aggregation)[0])
     return to_sql(bucket_rows(aggregation, level, outputs, closed, opened, start, end), "postgres")
 
 
