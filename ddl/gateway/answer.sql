@@ -1,4 +1,4 @@
--- One aggregation before the gateway. The words in braces: ask, function and inner as quoted names with their schema,
+-- One aggregation before the gateway. The words in braces: schema of the inner functions, ask, function and inner as quoted names with their schema,
 -- name and comment as string constants, columns as names with types.
 --
 -- The rows stand in a table made for this question and this commit. Should it be evicted between the reply and the
@@ -10,7 +10,7 @@ create function {ask}(text, jsonb, jsonb, text) returns table ({columns})
 begin
     for attempt in 1..5 loop
         begin
-            return query execute _rollup.wait(jsonb_build_object(
+            return query execute {schema}.wait(jsonb_build_object(
                 'name', {name}, 'spec', $1::jsonb, 'low', $2, 'high', $3, 'per', $4)) ->> 'sql';
             return;
         exception when undefined_table then

@@ -2,9 +2,7 @@
 -- stream, and the reply comes as a file of the folder {mail}. Neither is bound to a transaction's snapshot; 'at' says
 -- from which instant on the commits are one: the statement's, or the transaction's where it is isolated from later ones.
 
-create schema if not exists _rollup;
-
-create function _rollup.wait(request jsonb) returns jsonb
+create function {schema}.wait(request jsonb) returns jsonb
     volatile language plpgsql set client_min_messages = notice set search_path = pg_catalog, pg_temp
     as $$
 declare
@@ -32,4 +30,4 @@ begin
     return reply::jsonb;
 end $$;
 
-revoke execute on function _rollup.wait(jsonb) from public;
+revoke execute on function {schema}.wait(jsonb) from public;

@@ -22,10 +22,10 @@ public class JdbcServe {
     }
 
     static void metadata(Connection db) throws SQLException {
-        try (ResultSet tables = db.getMetaData().getTables(null, "rollup", "%", new String[] {"TABLE", "VIEW"})) {
+        try (ResultSet tables = db.getMetaData().getTables(null, null, "%", new String[] {"TABLE", "VIEW"})) {
             while (tables.next()) System.out.println(tables.getString("TABLE_TYPE") + " " + tables.getString("TABLE_NAME"));
         }
-        try (ResultSet columns = db.getMetaData().getColumns(null, "rollup", "TradeAgg_per_days", "%")) {
+        try (ResultSet columns = db.getMetaData().getColumns(null, "public", "TradeAgg_per_days", "%")) {
             while (columns.next()) System.out.println("column " + columns.getString("COLUMN_NAME") + " " + columns.getString("TYPE_NAME"));
         }
     }

@@ -43,9 +43,9 @@ def main(uri: str) -> None:
     body = {"database_name": "rollup", "sqlalchemy_uri": uri, "expose_in_sqllab": True}
     database = made(client.post("/api/v1/database/", json=body))["id"]
     seen: dict[str, Any] = {}
-    listed = made(client.get(f"/api/v1/database/{database}/tables/?q=(force:!t,schema_name:rollup)"))
+    listed = made(client.get(f"/api/v1/database/{database}/tables/?q=(force:!t,schema_name:public)"))
     seen["browser"] = sorted(each["value"] for each in listed["result"])
-    place = {"database": database, "schema": "rollup"}
+    place = {"database": database, "schema": "public"}
     view = made(client.post("/api/v1/dataset/", json={**place, "table_name": "TradeAgg_per_days"}))["id"]
     month = "2018-01-05T00:00:00 : 2018-01-08T00:00:00"
     axis = {"columnType": "BASE_AXIS", "sqlExpression": "AGG_TIME", "label": "AGG_TIME", "expressionType": "SQL"}
@@ -64,14 +64,14 @@ def main(uri: str) -> None:
         )
         body = {
             "database_id": database,
-            "schema": "rollup",
+            "schema": "public",
             "sql": f"{sql} AS t ORDER BY 1, 2 LIMIT 3",
             "runAsync": False,
         }
         answer = client.post("/api/v1/sqllab/execute/", json=body)
         seen[f"{name} in SQL Lab"] = made(answer)["data"][:2]
     clause = "SELECT * FROM TradeAgg WITHIN '2018-01-** **:**:**' PER 'days'"
-    body = {"database_id": database, "schema": "rollup", "sql": clause, "runAsync": False}
+    body = {"database_id": database, "schema": "public", "sql": clause, "runAsync": False}
     seen["clause in SQL Lab"] = client.post("/api/v1/sqllab/execute/", json=body).status_code
     print("SEEN " + json.dumps(seen, default=str))
 

@@ -185,7 +185,7 @@ HIDDEN = (
     """copy (select * from "HiddenAgg_per_days") to stdout""",
     """prepare p as select * from HiddenAgg within '2018' per 'days'""",
     """select * from "HiddenAgg_DAYS" """,
-    """select * from _rollup."ask HiddenAgg"('{}', null, null, 'days')""",
+    """select * from pg_rollup."ask HiddenAgg"('{}', null, null, 'days')""",
     """select * from "HiddenLast" """,
 )
 

@@ -38,7 +38,7 @@ def test_each_is_a_view_of_what_the_last_commit_left(served: tuple[LocalHost, Co
     job.send("Trades", [trade("A", 1.0, 1), trade("B", 2.0, 2), trade("A", 3.0, 3)])
     job.send("Limits", [("A", 9.0)])
     assert rows(serving, 'SELECT * FROM "Last" ORDER BY symbol') == [("A", 3.0, 1), ("B", 2.0, 1)]
-    assert rows(serving, 'SELECT symbol, price FROM rollup."Recent"') == [("B", 2.0), ("A", 3.0)]
+    assert rows(serving, 'SELECT symbol, price FROM public."Recent"') == [("B", 2.0), ("A", 3.0)]
     assert rows(serving, 'SELECT * FROM "Highest"') == [("A", 9.0)]
     assert rows(serving, 'SELECT k, total FROM "Totals" ORDER BY k') == [("A", 4.0), ("B", 2.0)]
     assert rows(serving, 'SELECT "it\'s", yes FROM "a ""b""#c"') == [("A", False), ("B", True), ("A", True)]
@@ -63,7 +63,7 @@ def test_a_name_that_is_taken_has_that_of_its_block_before_it(served: tuple[Loca
     _, _, serving = served
     names = {
         row[0]
-        for row in rows(serving, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'rollup'")
+        for row in rows(serving, "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
     }
     assert {"Last", "Recent", "Highest", "Totals", 'a "b"#c', "TradeAgg"} <= names
     assert [name for name in names if name.endswith(".TradeAgg")] != []

@@ -81,7 +81,7 @@ def test_parameters_whose_type_the_server_was_asked_for(
     text = sql.decode().replace("$1", "%s").replace("$2", "%s")
     assert client.execute(text.encode(), values, prepare=True).fetchone() == (TOTAL,)
     told = client.execute("select parameter_types::text[] from pg_prepared_statements").fetchone()
-    assert told == (["_rollup.bound", "_rollup.bound"],)
+    assert told == (["pg_rollup.bound", "pg_rollup.bound"],)
 
 
 def test_a_short_number_as_text_is_no_time(client: psycopg.Connection) -> None:

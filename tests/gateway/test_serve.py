@@ -152,7 +152,7 @@ def test_a_refusal_while_executing_has_its_own_code_and_hint(client: psycopg.Con
 )
 def test_a_spec_that_a_client_made_up_is_refused(client: psycopg.Connection, spec: str) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue, match="a spec"):
-        client.execute("SELECT * FROM _rollup.\"ask TradeAgg\"(%s::text, '0', '1', 'days')", (spec,))
+        client.execute("SELECT * FROM pg_rollup.\"ask TradeAgg\"(%s::text, '0', '1', 'days')", (spec,))
     assert client.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -296,7 +296,7 @@ def test_a_level_view_is_a_table_of_its_own(old_client: Any) -> None:
             f' SELECT symbol, sum(total) FROM "TradeAgg_per_days" WHERE {where} GROUP BY 1 ORDER BY 1',
         )
         assert found == [("A", 63.0), ("B", 126.0)]
-    assert rows(old_client, 'SELECT count(*) FROM rollup."TradeAgg_per_days" d') == [(76,)]
+    assert rows(old_client, 'SELECT count(*) FROM public."TradeAgg_per_days" d') == [(76,)]
     assert rows(old_client, 'SELECT count(*) FROM (SELECT * FROM "TradeAgg_per_months") x, "TradeAgg_per_years"') == [
         (8,)
     ]
@@ -311,14 +311,36 @@ def test_the_range_of_a_view_is_all_that_is_loaded(serving: Serving, client: psy
         newest = admin.execute(
             "SELECT relname FROM pg_class WHERE relname ~ '^slice_' ORDER BY oid DESC LIMIT 1"
         ).fetchone()
-        assert newest and admin.execute(f"SELECT count(*) FROM _rollup.{newest[0]}").fetchone() == (
+        assert newest and admin.execute(f"SELECT count(*) FROM pg_rollup.{newest[0]}").fetchone() == (
             2,
         )  # 09:00, not 12:00
         client.execute("SELECT * FROM TradeAgg WITHIN '2018-01-** **:**:**' PER 'hours' t WHERE t.symbol = 'B'")
         newest = admin.execute(
             "SELECT relname FROM pg_class WHERE relname ~ '^slice_' ORDER BY oid DESC LIMIT 1"
         ).fetchone()
-        assert newest and admin.execute(f"SELECT count(*) FROM _rollup.{newest[0]}").fetchone() == (84,)
+        assert newest and admin.execute(f"SELECT count(*) FROM pg_rollup.{newest[0]}").fetchone() == (84,)
+
+
+LISTS = {
+    "JDBC driver": """select c.relname from pg_catalog.pg_namespace n, pg_catalog.pg_class c where c.relnamespace = n.oid
+        and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and c.relkind in ('r', 'p', 'v', 'f', 'm')""",
+    "Metabase": """select c.relname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on c.relnamespace = n.oid
+        where n.nspname !~ '^information_schema|catalog_history|^pg_' and c.relkind in ('r', 'p', 'v', 'f', 'm')
+        and (has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'))""",
+    "psql": """select c.relname from pg_catalog.pg_class c left join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+        where c.relkind in ('r', 'p', 'v', 'm', 's', 'f', '') and n.nspname <> 'pg_catalog' and n.nspname !~ '^pg_toast'
+        and n.nspname <> 'information_schema' and pg_catalog.pg_table_is_visible(c.oid)""",
+}
+
+
+@pytest.mark.parametrize("tool", LISTS)
+def test_each_view_is_in_the_lists_of_tools_once(serving: Serving, tool: str) -> None:
+    levels = [f"TradeAgg_per_{level}" for level in ("days", "hours", "minutes", "months", "seconds", "years")]
+    with psycopg.connect(**serving.login(), autocommit=True) as client:
+        client.execute(f"SELECT * FROM TradeAgg WITHIN {JANUARY} PER 'days'".encode())  # loads rows into a table
+        assert sorted(name for (name,) in client.execute(LISTS[tool].encode())) == ["TradeAgg", *levels]
+        spaces = client.execute("select nspname from pg_namespace where nspname !~ '^pg_'").fetchall()
+        assert sorted(spaces) == [("information_schema",), ("public",)]
 
 
 def test_sqlalchemy_reflects_views_columns_types_and_comments(serving: Serving) -> None:
@@ -329,7 +351,7 @@ def test_sqlalchemy_reflects_views_columns_types_and_comments(serving: Serving) 
         )
         engine = sqlalchemy.create_engine(url)
         inspector = sqlalchemy.inspect(engine)
-        assert inspector.default_schema_name == "rollup"
+        assert inspector.default_schema_name == "public"
         levels = {f"TradeAgg_per_{level}" for level in ("seconds", "minutes", "hours", "days", "months", "years")}
         assert set(inspector.get_view_names()) == {"TradeAgg", *levels}
         seen = {column["name"]: str(column["type"]) for column in inspector.get_columns("TradeAgg_per_days")}

@@ -149,7 +149,7 @@ def test_a_transaction_that_reads_loaded_rows_by_name_is_ended_where_they_have_t
                 names = client.execute("SELECT relname FROM pg_class WHERE relname ~ '^slice_'").fetchall()
                 holders.append(psycopg.connect(**serving.login()))
                 for (name,) in names:
-                    holders[-1].execute(f"SELECT count(*) FROM _rollup.{name}".encode())
+                    holders[-1].execute(f"SELECT count(*) FROM pg_rollup.{name}".encode())
             slices.budget.tables = 4
             for day in range(6, 20):
                 assert client.execute(january(day)).fetchone() == (6,)

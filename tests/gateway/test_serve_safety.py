@@ -34,10 +34,10 @@ MORE = {
     "empty loaded rows": "truncate {slice}",
     "drop loaded rows": "drop table {slice}",
     "lock loaded rows": "lock table {slice} in access exclusive mode",
-    "replace a function": "create or replace function _rollup.wait(jsonb) returns jsonb language sql as 'select 1'",
-    "ask in the server's name": "select _rollup.wait('{{}}'::jsonb)",
-    "replace a view": 'create or replace view rollup."TradeAgg_per_days" as select 1',
-    "make a table inside": "create table _rollup.mine (x int)",
+    "replace a function": "create or replace function pg_rollup.wait(jsonb) returns jsonb language sql as 'select 1'",
+    "ask in the server's name": "select pg_rollup.wait('{{}}'::jsonb)",
+    "replace a view": 'create or replace view public."TradeAgg_per_days" as select 1',
+    "make a table inside": "create table pg_rollup.mine (x int)",
     "read the password": "select pg_read_file('../password')",
     "become the owner": "set role rollup_owner",
     "read replies": "select pg_ls_dir('../mail')",
@@ -66,9 +66,9 @@ def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
     found = attacker.execute("select relname from pg_class where relname ~ '^slice_'").fetchone()
     assert found
     attack = (
-        MORE[what].format(slice=f"_rollup.{found[0]}")
+        MORE[what].format(slice=f"pg_rollup.{found[0]}")
         if what in MORE
-        else DENIED[what].replace("rollups.days", 'rollup."TradeAgg_per_days"').replace("rollups.", "rollup.")
+        else DENIED[what].replace("rollups.days", 'public."TradeAgg_per_days"').replace("rollups.", "public.")
     )
     attack = attack.replace("reader", "ann")
     with pytest.raises(psycopg.Error) as caught:

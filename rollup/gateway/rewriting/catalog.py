@@ -1,8 +1,8 @@
 """What tools see of the aggregations in the private server: views, columns, types, comments and functions.
 
-The schema `rollup` is for people and their tools: a view a level, a view named as the aggregation, and functions to
-call; `public` has the views once more. The schema `_rollup` holds what stands behind them: the functions that ask, and
-the tables of loaded rows.
+The schema `public` is for people and their tools: a view a level, a view named as the aggregation, and functions to
+call. Tools that look nowhere else find them there, and each is in their lists once. The schema `pg_rollup` holds what
+stands behind them: the functions that ask, and the tables of loaded rows. Tools leave schemas of such names out.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from rollup.plan.types import Type
 from rollup.stores.sql.ddl import statements, template
 from rollup.stores.sql.types import check_name, quoted
 
-SCHEMA, INNER, PUBLIC = "rollup", "_rollup", "public"
-"""The third has the views once more, for tools that look nowhere else."""
+SCHEMA, INNER = "public", "pg_rollup"
+_EARLIER = "rollup, _rollup"
+"""The schemas of earlier versions, whose server this may be."""
 
 BOUND = f"{INNER}.bound"
 """A domain over text, the type of parameters without a type of their own.
@@ -57,15 +58,19 @@ def text(value: str) -> str:
 
 
 def setup_ddl(mail: str, patience: float) -> list[str]:
-    """Statements that make both schemas anew; `mail` is the folder of replies, `patience` the seconds one may take."""
+    """Statements that make both schemas anew; `mail` is the folder of replies, `patience` the seconds one may take.
+
+    A schema whose name begins with `pg_` is the system's, so making one takes a word.
+    """
     return [
-        f"drop schema if exists {SCHEMA}, {INNER}, {PUBLIC} cascade",
+        f"drop schema if exists {SCHEMA}, {INNER}, {_EARLIER} cascade",
         f"create schema {SCHEMA}",
-        f"create schema {PUBLIC}",
+        "set allow_system_table_mods = on",
         f"create schema {INNER}",
+        "reset allow_system_table_mods",
         f"create domain {BOUND} as text",
         *statements("gateway/time_bucket.sql", schema=SCHEMA),
-        template("gateway/wait.sql", mail=text(mail), patience=str(max(1, round(patience)))),
+        template("gateway/wait.sql", schema=INNER, mail=text(mail), patience=str(max(1, round(patience)))),
         f"alter default privileges in schema {INNER} grant select on tables to public",
     ]
 
@@ -83,7 +88,7 @@ def aggregation_ddl(aggregation: Aggregation) -> Iterator[str]:
     ask, shown = name(f"ask {aggregation.name}"[:63], INNER), _columns(aggregation)
     for begin, kinds in (("ask", shown), ("all", f"{shown}, {_typed(by_name(aggregation))}")):
         inner = name(f"{begin} {aggregation.name}"[:63], INNER)
-        yield template("gateway/answer.sql", ask=inner, name=text(aggregation.name), columns=kinds)
+        yield template("gateway/answer.sql", schema=INNER, ask=inner, name=text(aggregation.name), columns=kinds)
     yield from _calls(name(aggregation.name, SCHEMA), aggregation, ask, shown, spec=False)
     yield from _calls(name(aggregation.name, INNER), aggregation, ask, shown, spec=True)
     yield from _calls(_with_all(aggregation.name), aggregation, inner, kinds, spec=True)
@@ -97,11 +102,10 @@ def kept_ddl(kept: StreamDef, about: str) -> Iterator[str]:
     for each in (kept.name, *kept.attributes):
         check_name(each, f"of {kept.name}:", "postgresql")
     ask = name(f"ask {kept.name}"[:63], INNER)
-    yield template("gateway/answer.sql", ask=ask, name=text(kept.name), columns=_typed(kept.attributes))
+    yield template("gateway/answer.sql", schema=INNER, ask=ask, name=text(kept.name), columns=_typed(kept.attributes))
     note = text(f"{kept.name}: {about}")
-    for schema in (SCHEMA, PUBLIC):
-        yield f"create view {name(kept.name, schema)} as select * from {ask}('{{}}', null, null, null)"
-        yield f"comment on view {name(kept.name, schema)} is {note}"
+    yield f"create view {name(kept.name, SCHEMA)} as select * from {ask}('{{}}', null, null, null)"
+    yield f"comment on view {name(kept.name, SCHEMA)} is {note}"
 
 
 def _columns(aggregation: Aggregation) -> str:
@@ -153,8 +157,6 @@ def _view(aggregation: Aggregation, level: Duration, view: str, ask: str) -> Ite
     query = f"select {_digits(aggregation)} from {ask}({spec}, null, null, '{level.plural}')"
     yield f"create view {name(view, SCHEMA)} as {query}"
     yield f"comment on view {name(view, SCHEMA)} is {text(note)}"
-    yield f"create view {name(view, PUBLIC)} as select * from {name(view, SCHEMA)}"
-    yield f"comment on view {name(view, PUBLIC)} is {text(note)}"
     for column, remark in _remarks(aggregation, level).items():
         yield f"comment on column {name(view, SCHEMA)}.{name(column)} is {text(remark)}"
 

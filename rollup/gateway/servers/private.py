@@ -19,7 +19,7 @@ from psycopg2 import sql
 
 from rollup.core.errors import InUseError, StoreError
 from rollup.gateway.protocol.anteroom import WAITING
-from rollup.gateway.rewriting.catalog import SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
+from rollup.gateway.rewriting.catalog import INNER, SCHEMA, aggregation_ddl, kept_ddl, setup_ddl
 from rollup.gateway.servers.options import ServeOptions
 from rollup.program import Program
 from rollup.retrieval.tables import Tables
@@ -221,8 +221,9 @@ class PrivateServer:
             names = {"role": user, "database": contents.database, "schema": SCHEMA, "owner": OWNER}
             parts = {key: sql.Identifier(value) for key, value in names.items()}
             cursor.execute(script.format(password=sql.Literal(self.options.users[user]), **parts))
-            cursor.execute(sql.SQL("grant usage on schema _rollup, public to {role}").format(**parts))
-            cursor.execute(sql.SQL("grant select on all tables in schema public to {role}").format(**parts))
+            cursor.execute(
+                sql.SQL("grant usage on schema {inner} to {role}").format(inner=sql.Identifier(INNER), **parts)
+            )
 
 
 class Mail:
