@@ -94,14 +94,17 @@ class Watch:
         self._matcher: Matcher | None = None
         self._due: int | None = None
         self._alive = False
+        self._from, self._heard = -(2**63), runner.current
+        """When what no new event brings may be found, and the event at hand when the wait began."""
 
     def starts(self, least: int = 0) -> int | None:
-        """Begin to wait, for a span of at least so many ms; the instant of the end where the clock brings it."""
+        """Begin to wait; what no new event brings is found `least` ms later. The instant that the clock brings, if known."""
         self._alive = True
         condition, now = self._condition, self._runner.now
+        self._from, self._heard = now + least, self._runner.current
         match condition:
             case AfterCondition():
-                self._ask(now + max(least, compiled(condition.span)((), (), self._environment)))
+                self._ask(now + (compiled(condition.span)((), (), self._environment) or 0))
             case ScheduleCondition():
                 self._ask(condition.after(now))
             case _:
@@ -134,7 +137,7 @@ class Watch:
                 self._ask(self._condition.after(now))
             case AfterCondition():
                 span = compiled(self._condition.span)((), (), self._environment)
-                self._ask(now + span if span else None)
+                self._ask(now + span if (span or 0) > 0 else None)
             case _:
                 pass
         self._found({})
@@ -172,11 +175,14 @@ class Watch:
 
     def _matched(self, matches: Sequence[Any]) -> None:
         assert isinstance(self._condition, PatternCondition)
+        if self._runner.now < self._from and self._runner.current is self._heard:
+            self._ask(self._from)
+            return
         name = self._condition.name
         for match in matches:
             if self._alive:
                 self._found({name: Row(0, match)} if name else dict(zip(self._condition.tags, match, strict=True)))
 
     def _ask(self, due: int | None) -> None:
-        self._due = due
+        self._due = due = None if due is None else max(due, self._from)
         self._runner.timers.ask(self, Phase.CONTEXT, due)

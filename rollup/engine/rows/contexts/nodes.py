@@ -44,9 +44,7 @@ class Child:
         end = self.node.level.end
         if end is not None:
             self.watch = self._watch(end)
-            alone = isinstance(self.node.level, Lived) and not self.node.level.overlap
-            # A life of no time that no event has begun would be followed by the next at the same instant, for ever.
-            due = self.watch.starts(1 if alone and self.node.by_clock else 0)
+            due = self.watch.starts(self.node.least_life())
             if due is not None:
                 self.properties |= {"endTime": due, f"{self.node.name}.endTime": due}
 
@@ -86,14 +84,19 @@ class Node:
         self._asked = self.environment({}) if distinct else self._environment
         """Where what tells partitions apart is asked for; its properties are those of the one that may begin."""
         self._ended_by: Row | None = None
+        self._began_by: tuple[str, Row] | None = None
         self._count = 0
         self._heard: dict[str, int] = {}
         """By stream the last entry in the index that the events which begin a partition are not to be told to."""
 
-    @property
-    def by_clock(self) -> bool:
-        """Whether there is no event at hand."""
-        return self._runner.current is None
+    def least_life(self) -> int:
+        """How many ms a partition that begins now lasts at least, where no event ends it.
+
+        Without an event that begins it, one of no time would be followed by the next at the same instant, for ever.
+        """
+        last, self._began_by = self._began_by, self._runner.current
+        alone = isinstance(self.level, Lived) and not self.level.overlap
+        return int(alone and (self._began_by is None or self._began_by is last))
 
     # life
 

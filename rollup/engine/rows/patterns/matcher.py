@@ -269,8 +269,11 @@ class Matcher:
         self.runner.indexes[stream].remove(entry)
 
     def alarm(self, state: State, at: int) -> None:
-        """Call `due` of a state at an instant; a state that is over by then is not called."""
-        heapq.heappush(self._alarms, (at, state.id))
+        """Call `due` of a state at an instant; a state that is over by then is not called.
+
+        What an alarm sets is later than that alarm, or the clock would not go on.
+        """
+        heapq.heappush(self._alarms, (at if self._instant is None else max(at, self._instant + 1), state.id))
 
     def expire(self, state: State, since: int) -> None:
         """A state that goes on with a match whose first event came at `since` fails when the pattern's span is over."""

@@ -170,6 +170,7 @@ class RepeatState(State):
         self.until: State | None = None
         self.count = 0
         self.lists: dict[int, list[Row]] = {}
+        self._starting = False
 
     def start(self, begin: Match) -> None:
         self.begin = begin
@@ -183,8 +184,13 @@ class RepeatState(State):
         return [state for state in (self.until, self.child) if state is not None]
 
     def _again(self) -> None:
+        """A new turn. Without a bound, one that is true while it starts is the last: all others would be so too."""
+        if self._starting and self.node.high is None:
+            return
         self.child = self.spawn(self.node.child)
+        self._starting = True
         self.child.start(self.begin)  # each turn sees its own events, not those of the turns before
+        self._starting = False
 
     def true(self, match: Match, child: State, quit: bool) -> None:
         if self.dead:
