@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from rollup.core.dialects import MOST_CHARACTERS, TOO_LONG
 from rollup.core.errors import QueryError
+from rollup.engine.room import BEYOND, LONG, counts
 
 
 def repeated(text: str, times: int) -> str:
@@ -41,6 +42,7 @@ def joined(*texts: str) -> str:
 def _short(length: int, made: Callable[[], str]) -> str:
     if length > MOST_CHARACTERS:
         raise QueryError(f"{TOO_LONG}: it would have {length:,}")
+    counts(length)
     return made()
 
 
@@ -54,11 +56,14 @@ def bounded(tree: exp.Expr) -> exp.Expr:
 
 
 def sized(part: exp.Expr) -> exp.Expr:
-    """A call for DuckDB that is an error where its text would be too long; what makes no text longer is as it was.
+    """A call for DuckDB that is an error where its text would be too long, and counts it where it is long, see
+    `rollup.engine.room.Counter`; what makes no text longer is as it was.
 
     >>> from sqlglot import parse_one
     >>> sized(parse_one("REPEAT(k, 3)")).sql("duckdb")
-    "REPEAT(k, CASE WHEN LENGTH(k) * CAST(3 AS INT128) > 16777216 THEN ERROR('a text of more than 16,777,216 characters') ELSE 3 END)"
+    "REPEAT(k, CASE WHEN LENGTH(k) * CAST(3 AS INT128) > 16777216 THEN ERROR('a text of more than 16,777,216 characters') \
+WHEN LENGTH(k) * CAST(3 AS INT128) > 16384 THEN CASE WHEN BEYOND_ROOM(LENGTH(k) * CAST(3 AS INT128)) THEN NULL ELSE 3 END \
+ELSE 3 END)"
     >>> sized(parse_one("k || '-'")).sql("duckdb")
     "k || '-'"
     """
@@ -80,8 +85,7 @@ def _whole(call: exp.Expr) -> exp.Expr:
     parts = list(call.flatten()) if isinstance(call, exp.DPipe) else call.expressions
     if sum(not isinstance(part, exp.Literal) for part in parts) < 2:
         return call
-    long = exp.GT(this=_length(_OF), expression=exp.Literal.number(MOST_CHARACTERS))
-    return _once(call, exp.Case(ifs=[exp.If(this=long, true=_error())], default=_OF.copy()))
+    return _once(call, _checked(_length(_OF), _OF))
 
 
 def _bounded(call: exp.Expr, name: str, of: str = "") -> exp.Expr:
@@ -94,8 +98,7 @@ def _bounded(call: exp.Expr, name: str, of: str = "") -> exp.Expr:
     size: exp.Expr = exp.cast(number, "HUGEINT", dialect="duckdb")
     if of:
         size = exp.Mul(this=_length(found.args[of]), expression=size)
-    long = exp.GT(this=size, expression=exp.Literal.number(MOST_CHARACTERS))
-    found.set(name, exp.Case(ifs=[exp.If(this=long, true=_error())], default=found.args[name].copy()))
+    found.set(name, _checked(size, found.args[name]))
     if simple:
         return found
     fields = [exp.PropertyEQ(this=exp.to_identifier(key), expression=part.copy()) for key, part in given.items()]
@@ -114,8 +117,16 @@ def _once(value: exp.Expr, result: exp.Expr) -> exp.Expr:
     )
 
 
-def _error() -> exp.Expr:
-    return exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(TOO_LONG)])
+def _checked(size: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A value where a text of this size may be made."""
+    error = exp.Anonymous(this="ERROR", expressions=[exp.Literal.string(TOO_LONG)])
+    beyond = exp.Anonymous(this=BEYOND.upper(), expressions=[size.copy()])
+    counted = exp.Case(ifs=[exp.If(this=beyond, true=exp.Null())], default=value.copy())
+    return exp.Case(ifs=[_above(size, MOST_CHARACTERS, error), _above(size, LONG, counted)], default=value.copy())
+
+
+def _above(size: exp.Expr, bound: int, then: exp.Expr) -> exp.If:
+    return exp.If(this=exp.GT(this=size.copy(), expression=exp.Literal.number(bound)), true=then)
 
 
 def _length(text: exp.Expr) -> exp.Expr:

@@ -49,7 +49,12 @@ def careful_step(
     for part in (rest,) if known else (rest[:half], rest[half:]):
         state, found = careful_step(component, state, part)
         taken.append(found)
-    return state, Taken(
+    return state, together(taken)
+
+
+def together(taken: Sequence[Taken]) -> Taken:
+    """What the parts of a batch gave."""
+    return Taken(
         [event for each in taken for event in each.events],
         sorted((event for each in taken for event in each.refused), key=lambda each: each.event.key),
         sum(each.beyond for each in taken),

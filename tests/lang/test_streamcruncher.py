@@ -14,6 +14,7 @@ import duckdb
 import pytest
 
 from rollup.core.errors import QueryError, RollupError
+from rollup.engine.room import Counter
 from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
 from rollup.engine.rows.cycles.relating import Projected, Relation
@@ -58,7 +59,8 @@ def test_a_select_that_needs_no_database_answers_as_the_database_does(select: st
     query = read_query(f"select {select} test (partition store last 9) as s where {condition};")
     projection = direct(query.select, {"p0": ROWS})
     assert projection is not None
-    relation = Relation(query.select, {"p0": ROWS}, duckdb.connect(":memory:"))
+    database = duckdb.connect(":memory:")
+    relation = Relation(query.select, {"p0": ROWS}, database, Counter(database))
     assert projection.names == tuple(relation.schema.names)
     pick = random.Random(5)
     for _ in range(10):

@@ -22,6 +22,7 @@ from rollup.engine.columns.numbering import as_double
 from rollup.engine.compiling import compiled
 from rollup.engine.expressions import All, Any_, Call, Case, Coalesce, Const, Expr, Field, constant, walk
 from rollup.engine.operators import Operator
+from rollup.engine.room import LONG, counts
 from rollup.engine.row import Row
 from rollup.engine.types import DataType, Kind, RowType
 
@@ -235,10 +236,12 @@ def _arrow_form(expr: Call, args: Sequence[Any]) -> pa.Array | None:
 
 
 def _short(texts: Sequence[Any]) -> bool:
-    """Whether no row's texts, one after the other, are too long, or all of them together for an array."""
+    """Whether no row's texts, one after the other, are too long, or all of them together for an array. Raises NoRoom."""
     sizes = [pc.binary_length(each) for each in texts]
     longest = sum(int(pc.max(size).as_py() or 0) if isinstance(size, pa.Array) else size.as_py() or 0 for size in sizes)
     rows = max((len(size) for size in sizes if isinstance(size, pa.Array)), default=1)
+    if longest >= LONG:
+        counts(longest * rows)
     return longest <= MOST_CHARACTERS and longest * rows < _ARRAY
 
 

@@ -21,6 +21,7 @@ from rollup.core.columns import close_at_exit
 from rollup.core.dialects import dialect
 from rollup.core.errors import said_by_duckdb
 from rollup.engine.flows.beyond import Narrowing
+from rollup.engine.room import Counter
 from rollup.engine.state import State
 from rollup.engine.trying import LIFTING, tried
 
@@ -104,6 +105,7 @@ class Relational:
         self._probes = False
         self._forgiven: Forgiven | None = None
         self.narrowing: Narrowing | None = None
+        self._counter = Counter(self.connection)
         close_at_exit(self)
 
     def close(self) -> None:
@@ -189,7 +191,8 @@ class Relational:
         for name, table in tables.items():
             self.connection.register(name, table)
         try:
-            return self.connection.sql(query.sql(dialect("duckdb"))).to_arrow_table()
+            with self._counter.counting():
+                return self.connection.sql(query.sql(dialect("duckdb"))).to_arrow_table()
         finally:
             for name in tables:
                 self.connection.unregister(name)

@@ -140,5 +140,7 @@ class JobStatements:
             letters.append(letters_of(refused, self._program, stream, look_up))
             self._letters.append(letters[0], query + OF_STATEMENTS, number)
 
-        running.advance(self._engine, events, {**running.source, **untouched(running.source), stream: mark}, aside)
+        marks = {**running.source, **untouched(running.source), stream: mark}
+        for _ in running.advancing(self._engine, events, marks, aside, of=stream):
+            pass
         return letters[0].select(DEAD.names) if letters else DEAD.empty_table()

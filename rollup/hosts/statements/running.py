@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -23,11 +23,13 @@ from rollup.hosts.statements.delivery import Delivery, SetAside
 from rollup.plan.app import StreamDef
 from rollup.program import Program
 from rollup.sinks.base import Held, Sink
+from rollup.statements.committed.begun import Begun
 from rollup.statements.committed.commits import FILES, Commits, Saved, changed, fingerprint, homes
-from rollup.statements.committed.passed import Step
+from rollup.statements.committed.passed import Passed, Step
 from rollup.statements.compiled import Part
 from rollup.statements.component import Event, Keeping, Refused
 from rollup.statements.flow import ARRIVAL, RECEIVED, Flow, Given, States
+from rollup.statements.parts import in_parts
 from rollup.statements.shards import refuse_other_shards
 from rollup.stores.faults import point
 
@@ -101,9 +103,31 @@ class Running:
         aside: Aside | None = None,
         only: str | None = None,
     ) -> Given:
+        """One batch, see `advancing`; all that it gave."""
+        parts = list(self.advancing(engine, events, source, aside, only))
+        if len(parts) == 1:
+            return parts[0]
+        streams = {name: pa.concat_tables([part.streams[name] for part in parts]) for name in parts[0].streams}
+        refused = tuple(each for part in parts for each in part.refused)
+        return Given(streams, refused, sum((Counter(part.beyond) for part in parts), Counter[str]()))
+
+    def advancing(
+        self,
+        engine: ColumnEngine,
+        events: Sequence[Event],
+        source: Mapping[str, Any],
+        aside: Aside | None = None,
+        only: str | None = None,
+        of: str = "",
+    ) -> Iterator[Given]:
         """One batch: step, commit, and on to sinks and to the aggregations that are fed by statements.
 
-        `aside` has what was refused before the commit, behind which the batch may never come again; `only`: see `Flow.step`.
+        Where its events make too much text at once, each of its parts has a commit. Those before the last keep the marks of
+        before, with the place of the last event that they hold, and what was refused so far: when the batch comes again
+        after a crash, the rest of it is taken.
+
+        `aside` has what was refused before the last commit, behind which the batch may never come again; `only`: see
+        `Flow.step`; `of` is the stream whose batch it is.
 
         What a sink has refused of the batch before goes there first, and while it refuses there is no further commit: the
         rows are in the last one only, and the batch that comes may be one of another stream.
@@ -111,14 +135,27 @@ class Running:
         if not self._delivered:
             self._deliver(engine)
         self._say_ahead(events)
-        passed = self._saved.passed
-        if only is None:
-            passed, events = passed.after(events, int(time.time() * 1000))
-        states, given = self.flow.step(self._saved.states, events, only)
-        if aside is not None and given.refused:
-            aside(given.refused)
-        self._went_on(replace(self._saved, states=states, source=source, passed=passed), given, engine)
-        return given
+        before = self._saved.begun.get(of, Begun())
+        others = {name: one for name, one in self._saved.begun.items() if name != of}
+        refused = list(before.refused)
+
+        def step(part: Sequence[Event]) -> tuple[Passed, States, Given]:
+            passed = self._saved.passed
+            if only is None:
+                passed, part = passed.after(part, int(time.time() * 1000))
+            return passed, *self.flow.step(self._saved.states, part, only)
+
+        for part, (passed, states, given), last in in_parts(before.rest(events), step):
+            refused += given.refused
+            saved = replace(self._saved, states=states, passed=passed, begun=others)
+            if last:
+                saved = replace(saved, source=source)
+                if aside is not None and refused:
+                    aside(refused)
+            else:
+                saved = replace(saved, begun={**others, of: Begun(part[-1].key, tuple(refused))})
+            self._went_on(saved, given, engine)
+            yield given
 
     def pass_time(self, engine: ColumnEngine, at: int, aside: Aside | None = None) -> Given:
         """Time has gone on without an event. Where nothing comes of it, the commit of the next batch has it too."""
@@ -164,7 +201,7 @@ class Running:
             stream=stream,
         )
         passed = replace(self._saved.passed, seen={})
-        self._saved = replace(self._saved, states={}, source={}, given={}, outputs={}, passed=passed)
+        self._saved = replace(self._saved, states={}, source={}, begun={}, given={}, outputs={}, passed=passed)
 
     def _commit(self, saved: Saved, engine: ColumnEngine | None) -> None:
         saved = replace(saved, number=self._saved.number + 1)

@@ -22,6 +22,7 @@ from rollup.engine.columns.cycles.clocked import Events
 from rollup.engine.columns.cycles.planning import core_of
 from rollup.engine.columns.evaluate import arrow, plain
 from rollup.engine.dividing import Need
+from rollup.engine.room import Counter
 from rollup.engine.rows.cycles.relating import Projected, Relation
 from rollup.engine.rows.cycles.running import Batch, Policy, RunningQuery
 from rollup.engine.rows.runner import Runner
@@ -59,6 +60,7 @@ class Cruncher:
         self._tables = duckdb.connect(":memory:")
         self._tables.execute("SET enable_external_access = false")  # a name of a file is no table
         self._tables.execute("SET integer_division = true")  # as in pre-filters: whole numbers divide to whole numbers
+        self._counter = Counter(self._tables)
         self._answers: dict[str, frozenset[Any]] = {}
         self._queries = Queries(self._runner, columns)
         self._open = False
@@ -117,7 +119,7 @@ class Cruncher:
         query = read_query(text)
         lowered = lower(query, Known(self._streams, self._customs, self._answer), policy or Policy())
         try:
-            relation = Relation(query.select, lowered.tables, self._tables)
+            relation = Relation(query.select, lowered.tables, self._tables, self._counter)
         except PlanError as problem:
             raise _located(problem, text, lowered.tables) from None
         self._relations.append(relation)

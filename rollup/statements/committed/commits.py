@@ -8,7 +8,7 @@ A record stands beside those of the rollups and is read and checked by the same 
     content     an Arrow stream, or packed scalars
 
 Among those of no component are `outputs`, how many rows each stream has been given in all, `sinks`, where rows go to, and
-`passed`, the time that went on without events.
+`passed`, the time that went on without events. `begun` says of a batch in parts up to where it is held.
 
 The output of a batch is in its own commit. So the next start brings to a sink what a killed job had not yet brought
 there. The record comes first and the sinks after it. The next record comes only when all sinks have the output of this one.
@@ -30,6 +30,7 @@ from rollup.core.packing import pack, unpack
 from rollup.engine.state import NODES, State, packed, unpacked
 from rollup.plan.app import StreamDef
 from rollup.sinks.base import Held
+from rollup.statements.committed.begun import Begun
 from rollup.statements.committed.passed import Passed
 from rollup.statements.compiled import Part
 from rollup.statements.flow import States
@@ -42,7 +43,7 @@ FILES = "__files"
 FORMAT = 4
 """How states are kept; one more whenever a state of before could not be gone on with. Without a number it was the first."""
 _SCALARS, _GIVEN, _ID, _TEXTS, _TABLE, _FILE = "scalars", "given", "id", "texts", "table ", "statements"
-_FORMAT, _OUTPUTS, _SINKS, _PASSED = "format", "outputs", "sinks", "passed"
+_FORMAT, _OUTPUTS, _SINKS, _PASSED, _BEGUN = "format", "outputs", "sinks", "passed", "begun"
 _SCHEMA = pa.schema([("component", pa.string()), ("name", pa.string()), ("content", pa.large_binary())])
 
 
@@ -52,7 +53,8 @@ class Saved:
 
     `texts` are the fingerprints of the components, of which some have no state yet; `id` tells this line of commits from another
     that begins at 1. `outputs` are the rows that streams with sinks were given in all, those of this commit with them;
-    `sinks` the place of each sink, and the row that it began with. `passed` are the steps of time without an event.
+    `sinks` the place of each sink, and the row that it began with. `passed` are the steps of time without an event;
+    `begun` by stream the batches of which the marks do not say yet that a part of them is held.
     """
 
     number: int = 0
@@ -64,6 +66,7 @@ class Saved:
     outputs: Mapping[str, Held] = field(default_factory=dict[str, Held])
     sinks: Mapping[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     passed: Passed = field(default_factory=Passed)
+    begun: Mapping[str, Begun] = field(default_factory=dict[str, Begun])
 
 
 def homes(saved: Saved, texts: Mapping[str, str]) -> dict[str, str]:
@@ -184,6 +187,7 @@ def rows_of(saved: Saved) -> pa.Table:
         ("", _OUTPUTS, pack(_packed({name: [held.rows, held.digest] for name, held in saved.outputs.items()}))),
         ("", _SINKS, pack(_packed({name: list(one) for name, one in saved.sinks.items()}))),
         ("", _PASSED, pack(_packed(saved.passed.packed()))),
+        ("", _BEGUN, pack(_packed({name: one.packed() for name, one in saved.begun.items()}))),
     ]
     for component, state in saved.states.items():
         found += [(component, _TABLE + name, pack(table)) for name, table in state.tables.items()]
@@ -203,7 +207,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
     """
     tables, scalars = dict[str, dict[str, pa.Table]](), dict[str, dict[str, Any]]()
     given, texts, id = dict[str, pa.Table](), dict[str, str](), ""
-    outputs, sinks, passed = dict[str, Held](), dict[str, tuple[str, int]](), Passed()
+    outputs, sinks, passed, begun = dict[str, Held](), dict[str, tuple[str, int]](), Passed(), dict[str, Begun]()
     kept = [(row["component"], row["name"], row["content"]) for row in rows.to_pylist()]
     format = next((int(content) for _, name, content in kept if name == _FORMAT), 1)
     if format != FORMAT:
@@ -221,6 +225,8 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
             sinks = {stream: (one[0], one[1]) for stream, one in _unpacked(unpack(content)).items()}
         elif name == _PASSED:
             passed = Passed.unpacked(_unpacked(unpack(content)))
+        elif name == _BEGUN:
+            begun = {stream: Begun.unpacked(one) for stream, one in _unpacked(unpack(content)).items()}
         elif name == _GIVEN:
             given[component] = unpack(content)
         elif name == _SCALARS:
@@ -229,7 +235,7 @@ def saved_in(rows: pa.Table, number: int = 0, source: Mapping[str, Any] | None =
         else:
             tables.setdefault(component, {})[name.removeprefix(_TABLE)] = unpack(content)
     states = {name: State(tables.get(name, {}), found) for name, found in scalars.items()}
-    return Saved(number, id, states, source or {}, given, texts, outputs, sinks, passed)
+    return Saved(number, id, states, source or {}, given, texts, outputs, sinks, passed, begun)
 
 
 def _files(states: States) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from sqlglot import exp
 from rollup.core.errors import PlanError, QueryError, said_by_duckdb
 from rollup.engine.compiling import compiled_row, predicate
 from rollup.engine.expressions import Expr
+from rollup.engine.room import Counter
 from rollup.engine.row import Row
 from rollup.engine.rows.cycles.partitions import Seen
 from rollup.engine.sizes import bounded
@@ -60,10 +61,12 @@ class Relation:
     forgiven: list[str] | None = None
     """Where it is a list, what cannot be computed is null, and what DuckDB says of it is in the list."""
 
-    def __init__(self, query: exp.Expr, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(
+        self, query: exp.Expr, types: Mapping[str, RowType], connection: duckdb.DuckDBPyConnection, counter: Counter
+    ) -> None:
         self._query = query = bounded(query)
         self._sql = sql = query.sql("duckdb")
-        self._types, self._connection = types, connection
+        self._types, self._connection, self._counter = types, connection, counter
         try:
             for rows in (_unknown, lambda kind: []):  # texts that are no numbers tell themselves only beside a row
                 self._run(sql, {name: Seen(rows(kind), [], []) for name, kind in types.items()})
@@ -101,7 +104,8 @@ class Relation:
     def _run(self, sql: str, seen: Mapping[str, Seen]) -> list[tuple[Any, ...]]:
         for name, shown in seen.items():
             self._connection.register(name, _table(self._types[name], shown))
-        return self._connection.execute(sql).fetchall()
+        with self._counter.counting():
+            return self._connection.execute(sql).fetchall()
 
 
 def _table(kind: RowType, seen: Seen) -> pa.Table:

@@ -22,9 +22,10 @@ from rollup.core.objects import at
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.exchange import batches_file
 from rollup.program import Declaration
-from rollup.statements.careful import careful_step
+from rollup.statements.careful import careful_step, together
 from rollup.statements.committed.commits import Saved, rows_of, saved_in
 from rollup.statements.component import Component, Event, Refused, Taken
+from rollup.statements.parts import in_parts
 from rollup.statements.shards import Divided, events_of_shard
 
 _EVENTS = pa.schema([("events", pa.large_binary())])
@@ -65,11 +66,17 @@ def step_of_shard(spec: StepSpec, shard: int) -> tuple[int, str, bytes]:
     file = spec.states[shard] if spec.states else ""
     component, state = _going_on(spec, shard, file)
     events = _events(spec.events, shard)
-    after, taken = careful_step(component, state, events, spec.stops)
-    assert after is not None, "every shard is told of every batch"
+
+    def step(part: Sequence[Event]) -> Taken:
+        nonlocal state
+        state, taken = careful_step(component, state, part, spec.stops)
+        return taken
+
+    taken = together([found for _, found, _ in in_parts(events, step)])
+    assert state is not None, "every shard is told of every batch"
     name = f"open-shard-{spec.place}-{shard}of{spec.shards}-{uuid.uuid4().hex[:8]}-{spec.number:012d}.arrow"
-    name = RecordFolder(at(spec.folder)).write_rows(name, rows_of(Saved(states={spec.name: after})))
-    _KEPT[spec.folder, spec.name, shard] = name, component, after
+    name = RecordFolder(at(spec.folder)).write_rows(name, rows_of(Saved(states={spec.name: state})))
+    _KEPT[spec.folder, spec.name, shard] = name, component, state
     return shard, name, _blob(taken)
 
 
