@@ -44,10 +44,10 @@ _OF_INSTANTS = (Kind.INT, Kind.LONG, Kind.TIMESTAMP, Kind.STRING)
 
 @dataclass(frozen=True)
 class Answered:
-    """What events brought, and which were refused and why; each by the number of its event."""
+    """What events brought, and the one that was refused and why; each by the number of its event."""
 
     brought: Sequence[tuple[int, Heard]]
-    refused: Sequence[tuple[int, RollupError]]
+    refused: tuple[int, RollupError] | None = None
 
 
 class Engine:
@@ -217,23 +217,16 @@ class Engine:
             raise told.problem
 
     def answered(self, stream: str, rows: Sequence[Values], at: Sequence[int]) -> Answered:
-        """Send events, and return the output of each, with or without listeners.
+        """Send events up to one that is refused, and return the output of each, with or without listeners.
 
-        The clock goes to the instant of each event first, and never back. An event that is refused is skipped.
+        The clock goes to the instant of each event first, and never back.
         """
         self._residence.hand_back()
         times = np.maximum.accumulate(np.array([self.now, *at], np.int64))[1:]
-        brought, refused, begin = list[tuple[int, Heard]](), list[tuple[int, RollupError]](), 0
-        while begin < len(rows):
-            told = self._told(stream, Events.of(self._deployer.catalog.types[stream], rows[begin:]), times[begin:])
-            last = len(rows) - 1  # what the clock brings at the end is the last one's
-            brought += [(min(begin + place, last), heard) for place, heard in self._hearing.placed(told)]
-            if told.problem is None:
-                break
-            begin += told.stopped
-            refused.append((begin, told.problem))
-            begin += 1
-        return Answered(brought, refused)
+        told = self._told(stream, Events.of(self._deployer.catalog.types[stream], rows), times)
+        last = len(rows) - 1  # what the clock brings at the end is the last one's
+        brought = [(min(place, last), heard) for place, heard in self._hearing.placed(told)]
+        return Answered(brought, None if told.problem is None else (told.stopped, told.problem))
 
     def _told(self, stream: str, events: Events, times: Ints) -> Told:
         make = self._component.runner.row

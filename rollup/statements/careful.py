@@ -19,7 +19,7 @@ import structlog
 
 from rollup.core.errors import QueryError, RollupError
 from rollup.engine.state import State
-from rollup.statements.component import ELSEWHERE, Component, Event, Forgiving, Refused, Taken
+from rollup.statements.component import ELSEWHERE, Component, Event, Forgiving, Refused, Taken, together
 
 _OF_VALUES = (QueryError, ArithmeticError, pa.ArrowInvalid, duckdb.DataError)
 """What is raised where a value cannot be computed with."""
@@ -50,15 +50,6 @@ def careful_step(
         state, found = careful_step(component, state, part)
         taken.append(found)
     return state, together(taken)
-
-
-def together(taken: Sequence[Taken]) -> Taken:
-    """What the parts of a batch gave."""
-    return Taken(
-        [event for each in taken for event in each.events],
-        sorted((event for each in taken for event in each.refused), key=lambda each: each.event.key),
-        sum(each.beyond for each in taken),
-    )
 
 
 def _known(component: Component, state: State | None, events: Sequence[Event]) -> list[Refused]:

@@ -56,6 +56,15 @@ class Taken:
     beyond: int = 0
 
 
+def together(taken: Sequence[Taken]) -> Taken:
+    """What the parts of a batch gave."""
+    return Taken(
+        [event for each in taken for event in each.events],
+        sorted((event for each in taken for event in each.refused), key=lambda each: each.event.key),
+        sum(each.beyond for each in taken),
+    )
+
+
 @dataclass(frozen=True)
 class Described:
     """How a component runs, for `rollup plan`: rows or columns, why, what its state is made of, by which keys it may be

@@ -114,7 +114,7 @@ class EplBlock(Live[Engine]):
 
     def fed(self, running: Engine, events: Sequence[Event]) -> Taken:
         """A batch: events of one stream that stand together go as one, so that columns take what they cover."""
-        given, refused = list[Event](), list[Refused]()
+        given = list[Event]()
         silences = self._silences(running, events)
         for (read, silence), run in groupby(events, key=lambda event: (self._read(event), silences.get(event.key, ()))):
             part = list(run)
@@ -130,8 +130,10 @@ class EplBlock(Live[Engine]):
             answered = running.answered(read, rows, [event.at for event in part])
             for place, heard in groupby(answered.brought, key=lambda each: each[0]):
                 given += caused(part[place], self._emitted(each for _, each in heard))
-            refused += [Refused(part[place], str(problem)) for place, problem in answered.refused]
-        return Taken(given, refused)
+            if answered.refused is not None:
+                place, problem = answered.refused
+                return Taken(given, [Refused(part[place], str(problem))])
+        return Taken(given)
 
     def _read(self, event: Event) -> str | None:
         return event.stream if event.stream in self.reads else None

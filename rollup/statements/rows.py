@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -12,7 +13,7 @@ from rollup.core.errors import QueryError
 from rollup.core.garbage import AT_A_TIME, uncollected
 from rollup.engine.rows.patterns.matcher import TURNS
 from rollup.engine.state import State, taking_up
-from rollup.statements.component import Event, Refused, Streams, Taken
+from rollup.statements.component import ELSEWHERE, Event, Refused, Streams, Taken, together
 
 Running = TypeVar("Running")
 _CURE = "go on with the version that wrote it, or remove `_rollup/_statements` beside the tables to begin all statements anew"
@@ -50,15 +51,37 @@ class Live(ABC, Generic[Running]):
         return self._writes
 
     def step(self, state: State | None, events: Sequence[Event]) -> tuple[State | None, Taken]:
-        """One batch; events of streams that are not read only move the clock."""
-        if not events:
-            return state, Taken()
+        """One batch; events of streams that are not read only move the clock.
+
+        Other statements may have answered an event, and totals may have counted it, when it is refused. All that is taken
+        back: the batch goes on from the state before that event, which has moved the clock and no more.
+        """
+        parts, rest = list[Taken](), events
+        while rest:
+            running, found = self._fed(state, rest)
+            if not found.refused:
+                return self._kept(running), together([*parts, found])
+            bad = found.refused[0]
+            place = next(n for n, event in enumerate(rest) if event.key == bad.event.key)
+            before, rest = rest[:place], rest[place + 1 :]
+            try:
+                running, found = self._fed(state, [*before, bad.event._replace(stream=ELSEWHERE, values=())])
+            except QueryError:  # the clock cannot go on: taken back, it would stand before all events behind this one
+                running, found = self._fed(state, [*before, bad.event])
+            state = self._kept(running)
+            parts.append(replace(found, refused=[bad]))
+        return state, together(parts)
+
+    def _fed(self, state: State | None, events: Sequence[Event]) -> tuple[Running, Taken]:
+        """The events up to one that is refused, which may have left something behind."""
         running = self._running(state, events[0].at)
-        taken = self.fed(running, events)
+        return running, self.fed(running, events)
+
+    def _kept(self, running: Running) -> State:
         after = self.snapshot(running)
         self.prove(running, after)
         self._held = after, running
-        return after, taken
+        return after
 
     def _running(self, state: State | None, start: int) -> Running:
         held, self._held = self._held, None  # a step that fails leaves nothing behind
@@ -83,7 +106,7 @@ class Live(ABC, Generic[Running]):
 
     @abstractmethod
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
-        """A batch."""
+        """A batch, up to the first event that is refused."""
 
     def prove(self, running: Running, after: State) -> None:
         """Raise what the events of a batch would raise later on, when something is computed of them."""
@@ -93,12 +116,14 @@ class OnRows(Live[Running]):
     """A step over events one at a time."""
 
     def fed(self, running: Running, events: Sequence[Event]) -> Taken:
-        """A batch, one event after the other."""
+        """A batch, one event after the other, up to one that is refused."""
         given, refused = list[Event](), list[Refused]()
         for begin in range(0, len(events), AT_A_TIME):
             with uncollected():
                 for event in events[begin : begin + AT_A_TIME]:
                     given += self._one(running, event, refused)
+                    if refused:
+                        return Taken(given, refused)
         return Taken(given, refused)
 
     def _one(self, running: Running, event: Event, refused: list[Refused]) -> list[Event]:

@@ -155,6 +155,33 @@ def test_a_value_that_cannot_be_computed_with_is_set_aside_alone(name: str, size
     assert values == wanted and [place for place, _ in refused] == [12, 30] and all(reason for _, reason in refused)
 
 
+TOTALS = {
+    "epl, a total": "@lang('epl') { insert into Out select sum(l) as v, symbol.repeat(q) as w from S; }",
+    "epl, a total of another statement": "@lang('epl') { insert into Out select sum(l) as v from S; "
+    "insert into Long select symbol.repeat(q) as w from S; }",
+    "epl, the rows of a window behind it": "@lang('epl') { create window W#keepall as S; insert into W select * from S; "
+    "insert into Out select sum(l) as v from W; insert into Long select symbol.repeat(q) as w from W; }",
+    "epl, a table": "@lang('epl') { create table K(n sum(long)); into table K select sum(l) as n from S; "
+    "insert into Out select K.n as v from S; "
+    "insert into Long select symbol.repeat(q) as w from S; }",
+    "siddhi": "from S select sum(l) as v, str:replace(symbol, 'x', str:concat(symbol, symbol)) as w insert into Out;",
+    "siddhi, a total of another query": "@info(name='a') from S#window.length(100) select sum(l) as v insert into Out;\n"
+    "@info(name='b') from S#window.length(2) select str:replace(symbol, 'x', str:concat(symbol, symbol)) as w insert into Long;",
+}
+"""Statements that sum up, beside what cannot take an event with too long a text."""
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("name", TOTALS)
+def test_an_event_that_is_set_aside_is_in_no_total_and_has_no_answer(name: str, size: int) -> None:
+    bad = ("x" * 9000, 2_000_000_000, 1000, 1.0)
+    events = [(NOON + n, bad if n in (3, 4, 30) else ("1", 1, n, 1.0)) for n in range(40)]
+    taken = [n for n in range(40) if events[n][1] is not bad]
+    values, refused = given(TOTALS[name], events, size=size)
+    assert values == [sum(taken[: place + 1]) for place in range(len(taken))]
+    assert [place for place, _ in refused] == [3, 4, 30]
+
+
 @pytest.mark.parametrize("language", TIMED)
 def test_a_time_in_nanoseconds_is_set_aside_alone(language: str) -> None:
     events = good(20)

@@ -22,9 +22,9 @@ from rollup.core.objects import at
 from rollup.engine.state import State, packed, unpacked
 from rollup.hosts.exchange import batches_file
 from rollup.program import Declaration
-from rollup.statements.careful import careful_step, together
+from rollup.statements.careful import careful_step
 from rollup.statements.committed.commits import Saved, rows_of, saved_in
-from rollup.statements.component import Component, Event, Refused, Taken
+from rollup.statements.component import Component, Event, Refused, Taken, together
 from rollup.statements.parts import in_parts
 from rollup.statements.shards import Divided, events_of_shard
 
