@@ -274,6 +274,10 @@ def test_a_dataframe_and_a_table_function_have_the_rows_of_the_answer(spark: Spa
         expected = [tuple(row.values()) for row in trades.query(f"from A within {bounds} per '{per}'").to_pylist()]
         found = [tuple(row) for row in rollup.read(spark, trades, "A", within, per).collect()]
         assert expected and sorted(found, key=key) == sorted(expected, key=key)
+    asked = "from A within '2018-01-** **:**:**' per 'hours' fill(zero)"
+    expected = [tuple(row.values()) for row in trades.query(asked).to_pylist()]
+    found = [tuple(row) for row in rollup.read(spark, trades, "A", "2018-01-** **:**:**", "hours", "zero").collect()]
+    assert sorted(found, key=key) == sorted(expected, key=key)
     assert rollup.register_functions(spark, trades) == ["A"]
     expected = [
         tuple(row.values())

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -70,15 +69,9 @@ def _over_files(spark: SparkSession, ask: Ask, snapshot: FiledSnapshot) -> DataF
     for name, level in ask.relations.items():
         files = sorted({file for start, end in ask.ranges(level) for file in snapshot.files(level, start, end)})
         relations[name] = _parquet(spark, ask.aggregation, files)
-    views = {name: f"rollup_{uuid4().hex}" for name in relations}
-    for name, view in views.items():
-        relations[name].createOrReplaceTempView(view)
-    try:
-        parts = ", ".join(f"{name} AS (SELECT * FROM {view})" for name, view in views.items())
-        return spark.sql(f"WITH {parts} {ask.constant_sql(dialect='spark')}")
-    finally:
-        for view in views.values():
-            spark.catalog.dropTempView(view)
+    parts = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in relations)
+    asked = ask.constant_sql(dialect="spark").replace("{", "{{").replace("}", "}}")
+    return spark.sql(f"WITH {parts} ({asked})", **relations)
 
 
 def _parquet(spark: SparkSession, aggregation: Aggregation, files: Sequence[str]) -> DataFrame:
