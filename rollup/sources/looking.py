@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -212,7 +212,7 @@ def _common(endings: set[str]) -> str:
 
 
 @contextmanager
-def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Iterator[Sequence[Path]]:
+def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Generator[Sequence[Path]]:
     """Files of text in UTF-8; of others the beginning is copied, and the options say how they are written."""
     head = b"" if kind == "parquet" else next(blocks(str(files[0]), _HEAD), b"")
     encoding = written_in(head)

@@ -19,7 +19,7 @@ UNCOVERED = {
     "T at last": "select window(v).union(window(v)) as v from T#length(2)",
     "T into V": "insert into V select symbol, window(p) as m from T#length(3)",
     "last": "select rate(20 msec, filter: price > 0) as m, last(symbol) as v from S#length(2)",
-    "ever in batch": "select symbol, maxever(price) as m from S#length_batch(2) group by symbol",
+    "rows at the ends": "select irstream max(symbol) as m, maxby(price).volume as v, first(*) as f from S#length(3)",
     "counted ever": "select irstream symbol, countever(*) as n from S#length(2) group by symbol",
     "removed": "select irstream symbol from S#length(1) where volume > -100 or current_timestamp < 0",
 }

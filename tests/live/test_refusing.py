@@ -47,9 +47,7 @@ def test_the_very_event_whose_time_is_null_is_refused(window: str, rate: str) ->
             engine.send("S", pa.Table.from_pylist(events[5:], TYPES))
         engine.send("S", pa.Table.from_pylist(events[8:], TYPES))
         said.append([exact(each) for each in engine.heard()])
-        assert engine.plan()[0].executor == (
-            "columns" if "#ext_timed(" in text or ("#ext_timed" in text and not rate) else "rows"
-        )
+        assert engine.plan()[0].executor == ("columns" if "#ext_timed" in text else "rows")
     assert said[0] == said[1]
 
 

@@ -75,3 +75,8 @@ class Aggregate:
     at: int | None = None
     foremost: tuple[bool, ...] | None = None
     listed: bool = False
+
+    @property
+    def standing(self) -> bool:
+        """Whether the value is of the rows as they stand one after the other."""
+        return self.foremost is None and (self.listed or self.at is not None)

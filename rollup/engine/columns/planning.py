@@ -10,11 +10,10 @@ from rollup.engine.columns.cores.contexts import in_context
 from rollup.engine.columns.cores.covering import against, first, general, too_long
 from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.of_matches import of_matches
-from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.patterns import matched
 from rollup.engine.columns.cores.prior_access import prior_access
-from rollup.engine.columns.cores.queued import aggregates
-from rollup.engine.columns.cores.selected import selected
+from rollup.engine.columns.cores.rewriting import aggregates
+from rollup.engine.columns.cores.selected import over_stream
 from rollup.engine.columns.cores.sub_queries import with_sub_queries
 from rollup.engine.columns.finishing import against_finishing, as_read
 from rollup.engine.expressions import Field
@@ -54,9 +53,7 @@ def core_of(plan: object, reads: Mapping[str, RowType], context: Context | None 
     ((_, stream),) = reads.items()
     if plan.lookups:
         return prior_access(plan, stream, ordered)
-    if plan.rate.limited or (plan.grouping is not None and not plan.grouping.whole):
-        return selected(plan, stream, ordered)
-    return "aggregates with keys of their own" if len(plan.levels) > 1 else over_stream(plan, stream)
+    return over_stream(plan, stream, ordered)
 
 
 def _unending(plan: Select) -> str | None:

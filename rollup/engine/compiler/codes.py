@@ -32,7 +32,12 @@ class Codes:
 
     def decode(self, numbers: Ints) -> pa.Array:
         """The texts of numbers."""
+        return self.named(numbers).dictionary_decode()
+
+    def named(self, numbers: Ints) -> pa.DictionaryArray:
+        """The same, as numbers beside the texts."""
         if len(self._texts) < len(self._numbers):
             self._texts = pa.array(self._numbers, pa.string())
         nothing = numbers < 0
-        return self._texts.take(pa.array(numbers, mask=nothing if nothing.any() else None))
+        found = pa.array(numbers, mask=nothing if nothing.any() else None)
+        return pa.DictionaryArray.from_arrays(found, self._texts, safe=False)

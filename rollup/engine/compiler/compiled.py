@@ -117,7 +117,7 @@ class Compiled:
             values = _copied(next(addresses), count, inner)
             there = _copied(next(addresses), count, BOOL) if isinstance(item, Optional) else None
             if inner is CODE:
-                found.append(self.codes.decode(values))
+                found.append(self.codes.named(values))
                 continue
             nothing = None if there is None or there.all() else ~there
             found.append(pa.array(values, arrow_type(inner), mask=nothing))

@@ -334,6 +334,9 @@ def get_item(f: Emitter, held: Value, index: Value) -> Value:
                 return _value(INT, key)
             bits = f.builder.xor(key, f.builder.and_(f.builder.ashr(key, int_(63)), int_(_WITHOUT_SIGN)))
             return _value(FLOAT, f.builder.bitcast(bits, F64))
+        case QueueOf(position=None):
+            first = f.load(held.parts[0], 16)
+            return _value(held.type.of, f.load(_slot(f, held.parts[0], f.builder.add(first, _place(f, held, index)))))
         case HeapOf() if index.constant == 0:
             _full(f, held)
             return f.get(f.load(held.parts[0]), 0, held.type.item)

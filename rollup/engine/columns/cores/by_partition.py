@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.over_stream import over_stream
+from rollup.engine.columns.cores.covering import first
+from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.prior_access import PriorAccess, prior_access
 from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queued import aggregates, queued
-from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.cores.selected import Selected, selected
+from rollup.engine.columns.cores.rewriting import aggregates, rewritten
+from rollup.engine.columns.cores.selected import Selected, over_stream
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside, walk
 from rollup.engine.rows.plans import ContextValue, Earlier, Previous, Select, StreamInput
 from rollup.engine.rows.selects.pergroup import Grouping
@@ -75,9 +74,7 @@ def _type(recalled: Earlier | Previous) -> DataType:
     return LONG if recalled.value is None or counts else recalled.value.type
 
 
-def by_partition(
-    plan: Select, input: StreamInput, wider: RowType
-) -> FilterProject | Folded | Selected | PriorAccess | str:
+def by_partition(plan: Select, input: StreamInput, wider: RowType) -> FilterProject | Selected | PriorAccess | str:
     """The core of the statement by partitions, of which nothing is projected, but by a program."""
     number = Field(0, len(wider.fields) - 1, LONG)
     window = of_each(input.window, number)
@@ -87,17 +84,16 @@ def by_partition(
     if isinstance(inner, str):
         return inner
     inner = replace(inner, inputs=(replace(input, window=window),))
-    each_in_time = inner.grouping is None and isinstance(window, Time)
     if isinstance(window, Grouped) and not _together(window):
         return f"the window {type(input.window).__name__} in a context"
     if plan.where is not None and not isinstance(window, KeepAll | Time | None):
         return "where behind a window in a context"
-    core = queued(inner, wider) if each_in_time else over_stream(inner, wider)
-    if isinstance(core, str):
-        return core
-    if isinstance(core, Selected) or (isinstance(window, KeepAll) and isinstance(core, Folded) and not core.by_group):
-        return selected(replace(inner, projection=leaves(plan.projection, inner, number)), wider, False)
-    return replace(core, kept=True) if isinstance(core, Folded) and core.keys == (number,) else core
+    calls = plan.levels[0].calls if plan.total and isinstance(window, Time) else ()  # a partition that empties goes on
+    if (reason := first(uncountable(each, "rows") for each in calls)) is not None:
+        return reason
+    if window is None and not aggregates(plan):
+        return over_stream(inner, wider)
+    return over_stream(replace(inner, projection=leaves(plan.projection, inner, number)), wider)
 
 
 def used(projection: Projection) -> list[Field | Slot]:

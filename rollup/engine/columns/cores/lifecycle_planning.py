@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from rollup.engine.columns.cores.by_partition import by_partition, numbered
+from rollup.engine.columns.cores.by_partition import numbered, of_numbered
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, too_long
-from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.folded import Folded, folded
 from rollup.engine.columns.cores.lifecycle import Lifecycle
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
-from rollup.engine.columns.cores.partitioned import Seeing
-from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.queued import whole_columns
+from rollup.engine.columns.cores.partitioned import properties_behind
+from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.rewriting import aggregates, whole_columns
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Ask, Call, Expr, Field, inside, lasting, walk
+from rollup.engine.expressions import Ask, Call, Expr, Field, Slot, inside, lasting, walk
 from rollup.engine.rows.contexts.conditions import AfterCondition, Condition, EventCondition, NowCondition
 from rollup.engine.rows.contexts.levels import Context, Lived
 from rollup.engine.rows.plans import ContextValue, Filter, Lookup, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.selects.rate import Rate
-from rollup.engine.types import RowType
+from rollup.engine.types import LONG, RowType
 
 _PROPERTIES = "name", "id", "startTime", "endTime"
 
@@ -87,21 +87,44 @@ def lifecycle_statement(plan: Select, context: Context, type: RowType) -> Lifecy
     projection = own.projection(plan.projection)
     wider = numbered(type)
     alone = replace(plan, projection=projection, rate=Rate(), lookups=())
-    inner = by_partition(alone, replace(input, filter=Filter(input.filter.stream)), wider)
+    inner = _numbered_core(replace(alone, inputs=(replace(input, filter=Filter(input.filter.stream)),)), wider)
     if isinstance(inner, str):
         return inner
-    if not isinstance(inner, Folded | FilterProject) or (plan.rate.at_end and not isinstance(inner, Folded)):
+    if plan.rate.at_end and not isinstance(inner, Folded):
         return "rows that wait for the end of a partition"
     lives = _lives(context, type, own, route, filter.stream)
     if isinstance(lives, str):
         return lives
-    seen = Seeing(whole_columns(projection, type), inner, len(type.fields) + 1).projection
+    seen = _seen(whole_columns(projection, type), inner, len(wider.fields))
     reason = filtered(filter) or _beside(plan, inner) or first(map(against, seen.evaluated))
     if reason is not None:
         return reason
     shows = isinstance(inner, Folded) and inner.by_group and (plan.total or plan.rate.mode == "snapshot")
     properties, at_end = tuple(own.properties), plan.rate.at_end
     return LifecycleStatement(lives, filter, bool(route), inner, wider, seen, properties, plan.emitted, at_end, shows)
+
+
+def _numbered_core(plan: Select, wider: RowType) -> FilterProject | Folded | str:
+    """The core of the statement by partitions, of which nothing is projected."""
+    number = Field(0, len(wider.fields) - 1, LONG)
+    inner = of_numbered(plan, number)
+    if isinstance(inner, str) or not aggregates(plan):
+        return inner if isinstance(inner, str) else filter_project(inner)
+    core = folded(inner)
+    return core if isinstance(core, str) or core.keys != (number,) else replace(core, kept=True)
+
+
+def _seen(projection: Projection, inner: FilterProject | Folded, width: int) -> Projection:
+    """A projection over what that core makes: `width` fields of a row, or the keys; the aggregates; then the properties of the
+    partition."""
+    calls, keys = (len(inner.calls), len(inner.keys)) if isinstance(inner, Folded) else (0, 0)
+    by_group = isinstance(inner, Folded) and inner.by_group
+    slots = 1 if by_group else width
+
+    def read(expr: Expr) -> Expr:
+        return Field(0, slots + expr.index, expr.type) if isinstance(expr, Slot) else inside(expr, read)
+
+    return properties_behind(projection.changed(read), slots + calls + (keys - 1 if by_group else 0))
 
 
 def _unlike(plan: Select) -> str | None:

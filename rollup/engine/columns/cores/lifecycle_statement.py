@@ -227,7 +227,7 @@ class LifecycleStatement:
         else:
             place, found = equals(known.column("number").to_numpy()[wanted], _numbers(groups))
             keys = [each.take(pa.array(found)) for each in whole(groups.column("key")).flatten()]
-        slots, room = lines.grown(groups.columns[2:], groups.num_rows + 1), lines.room(len(found))
+        slots, room = lines.grown(groups.columns[1:], groups.num_rows + 1), lines.room(len(found))
         loop(self._text)(found, *slots, *room)
         return [*keys, *lines.results(room, len(found))], place
 

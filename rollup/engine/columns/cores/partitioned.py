@@ -7,7 +7,6 @@ State: `partitions`, what each is told by, in the order in which they began; and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,15 @@ import pyarrow as pa
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls, used
 from rollup.engine.columns.cores.covering import first, unshown
-from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.held import unlisted
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.patterns import of_events, pattern_of, places_in
 from rollup.engine.columns.cores.prior_access import PriorAccess
 from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, projected
-from rollup.engine.columns.cores.queueable import unlisted
-from rollup.engine.columns.cores.queued import Queued, whole_columns
 from rollup.engine.columns.cores.renewing import Renewing
+from rollup.engine.columns.cores.rewriting import whole_columns
 from rollup.engine.columns.cores.selected import Selected, flat
 from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
@@ -36,7 +34,10 @@ from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.plans import ContextValue, Earlier, Emitted, PatternInput, Previous, Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
+from rollup.engine.timers import Phase
 from rollup.engine.types import LONG, RowType
+
+_NEVER = 2**62
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Partitioned:
     """
 
     division: Division
-    inner: FilterProject | Folded | Selected | PriorAccess | Matched | Renewing
+    inner: FilterProject | Selected | PriorAccess | Matched | Renewing
     type: RowType
     number: Expr | None
     projection: Projection
@@ -70,18 +71,32 @@ class Partitioned:
         """The rows of each event partition by partition, and so those that leave at an instant."""
         taken, wider, places, known = self._divided(state, batch)
         after, made = self._made(state.held()["core"], wider)
-        if isinstance(self.inner, Folded):
-            after = self.inner.compacted(after)
         event = made.places if places is None else _among(places, made.places)
         output = _in_turn(self._output(made, event if taken.everything else _among(taken.places, event), known))
         return self.state(after, known), replace(output, begins=self._begins(state, taken, wider, known))
 
-    def released(self, state: State, nothing: Batch) -> tuple[State, Output]:
-        """What is due in partitions leaves, late, as it was due; no event comes."""
-        assert isinstance(self.inner, Queued)
-        before, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
-        after, made = self.inner.released(before, self.inner.taken(before, wider))
-        return self.state(self.inner.compacted(after), known), self._output(made, made.places, known)
+    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
+        """What is due in partitions leaves late: that which was due first comes first."""
+        assert isinstance(self.inner, Selected)
+        inner, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
+        dues = self._dues(inner)
+        after, made = self.inner.late(inner, phase, wider)
+        everything = Taken(wider.columns, wider.times, np.arange(0), wider.now, True)
+        output = self._output(Made(everything, made.at, made.event, made.columns, made.sign), made.event, known)
+        assert output.part is not None
+        return self.state(after, known), output.at_places(np.lexsort((output.part, dues[output.part])))
+
+    def _dues(self, inner: State) -> Ints:
+        """When the oldest row came that the window of each partition holds."""
+        assert isinstance(self.inner, Selected)
+        ((_, columns),) = self.inner.given
+        number = Field(0, len(self.type.fields) - 1, LONG)
+        place = next(place for place, each in enumerate(columns) if each.of == number)
+        rows, held = inner.tables["Row_stream0"], inner.tables["Stamped_window1"]
+        parts = rows.column(f"f{place}").take(held.column("row")).to_numpy()
+        dues = np.full(int(parts.max(initial=-1)) + 1, _NEVER)
+        np.minimum.at(dues, parts, held.column("time").to_numpy())
+        return dues
 
     def _divided(self, state: State, batch: Batch) -> tuple[Taken, Batch, Ints | None, pa.Array]:
         """The events that partitions take, the same with their numbers and their places among those (as `Division.wider` has
@@ -97,7 +112,7 @@ class Partitioned:
         return taken.places[self.division.begins(old, wider)] if len(known) > len(old) else None
 
     def _made(self, before: State, wider: Batch) -> tuple[State, Made]:
-        if isinstance(self.inner, FilterProject | Folded):
+        if isinstance(self.inner, FilterProject):
             return self.inner.made(before, self.inner.taken(before, wider))
         after, output = self.inner.step(before, wider)
         everything = Taken(wider.columns, wider.times, np.arange(wider.rows), wider.now, True)
@@ -137,15 +152,6 @@ class Partitioned:
             return made.taken.columns[-1].to_numpy()[made.places]
         return plain(evaluate(self.number, made.columns, len(made.at))).to_numpy(zero_copy_only=False)
 
-    def parts_held(self, inner: State) -> Ints:
-        """The partition of each row that the window holds."""
-        content = inner.tables["content"]
-        if isinstance(self.inner, Queued):
-            return content.columns[-1].to_numpy()
-        key = whole(inner.tables["groups"].column("key"))
-        parts = key.field(0) if pa.types.is_struct(key.type) else key
-        return parts.to_numpy(zero_copy_only=False)[content.column("group").to_numpy()]
-
 
 def _among(places: Ints, event: Ints) -> Ints:
     """Places of some of those that are at `places` of others; TIMER stays."""
@@ -180,15 +186,14 @@ def partitioned(plan: Select, context: Context, stream: str, type: RowType) -> P
     inner = by_partition(plan, input, wider)
     if isinstance(inner, str):
         return inner
-    if isinstance(inner, Folded) and inner.by_group and any(isinstance(each, Field) for each in used(plan.projection)):
+    if (plan.grouping or plan.total) and any(isinstance(each, Field) for each in used(plan.projection)):
         return "a column that is neither a key nor an aggregate"
     reason = first(unshown(answered(each)) for each in plan.projection.evaluated)
     reason = reason or unlisted(plan.projection, input.window)
     if isinstance(inner, Selected):
         projection, place = of_leaves(plan.projection), 0
     else:
-        projection = Seeing(plan.projection, inner, len(type.fields) + 1).projection
-        place = 0 if isinstance(inner, Folded) and inner.by_group else len(type.fields)
+        projection, place = properties_behind(plan.projection, len(wider.fields)), len(type.fields)
     nothing = None
     if plan.total and len(plan.levels) == 1:
         nothing = (fold := Fold(plan.levels[0].calls)).values(fold.start())
@@ -258,39 +263,3 @@ def of_leaves(projection: Projection) -> Projection:
 def answered(expr: Expr) -> Expr:
     """An expression with what it asks for as values."""
     return Slot(expr.index, expr.type) if isinstance(expr, Ask) else inside(expr, answered)
-
-
-@dataclass(frozen=True)
-class Seeing:
-    """What the projection `given` of a statement sees, as fields: of a row, `width` of them, or the keys; of the aggregates; of
-    the partition.
-    """
-
-    given: Projection
-    inner: FilterProject | Folded | PriorAccess
-    width: int
-
-    @cached_property
-    def _slots(self) -> int:
-        """Where the slots begin."""
-        return 1 if isinstance(self.inner, Folded) and self.inner.by_group else self.width
-
-    @cached_property
-    def _properties(self) -> int:
-        if not isinstance(self.inner, Folded):
-            return self._slots
-        return self._slots + len(self.inner.calls) + (len(self.inner.keys) - 1 if self.inner.by_group else 0)
-
-    @property
-    def projection(self) -> Projection:
-        """The projection over such fields."""
-        return Projection(self.given.columns, self.given.having).changed(self._seen)
-
-    def _seen(self, expr: Expr) -> Expr:
-        match expr:
-            case Slot():
-                return Field(0, self._slots + expr.index, expr.type)
-            case Ask():
-                return Field(0, self._properties + expr.index, expr.type)
-            case _:
-                return inside(expr, self._seen)

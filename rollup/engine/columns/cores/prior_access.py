@@ -18,15 +18,12 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Core, Output
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
-from rollup.engine.columns.cores.folded import Folded
+from rollup.engine.columns.cores.held import LONG_LISTS, short
 from rollup.engine.columns.cores.keeping import behind
-from rollup.engine.columns.cores.over_stream import over_stream
 from rollup.engine.columns.cores.prior_values import PriorValue, Standing, standing
-from rollup.engine.columns.cores.projecting import FilterProject, Taken
-from rollup.engine.columns.cores.queueable import LONG_LISTS, may_hold, short
-from rollup.engine.columns.cores.queued import aggregates, queued
-from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.cores.selected import Selected, selected
+from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.rewriting import aggregates, rewritten
+from rollup.engine.columns.cores.selected import over_stream
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
@@ -257,7 +254,7 @@ def prior_access(plan: Select, stream: RowType, ordered: bool = False, by: int |
     without = tuple(each for place, each in enumerate(read.projection.columns) if place not in dict(lists))
     shown = replace(read.projection, columns=without)
     wider, type = replace(read, projection=shown, inputs=(bare,)), _reached(stream, recalled)
-    main = selected(wider, type, ordered) if plan.rate.limited else _main(wider, type)
+    main = over_stream(wider, type, ordered)
     if isinstance(main, str):
         return main
     return PriorAccess(main, read, input.filter, tuple(recalled), window, stream, lists, by)
@@ -302,15 +299,6 @@ def _at_once(plan: Select) -> bool:
     """Whether what a row recalls is read when it comes, though an output shows it later."""
     grouped = plan.grouping is not None or plan.total
     return grouped and plan.rate.mode in ("last", "all", "first")
-
-
-def _main(plan: Select, type: RowType) -> FilterProject | Folded | Selected | str:
-    """What reads earlier events as further fields. Where a row stands for itself, the window keeps the rows."""
-    window = plan.inputs[0].window if isinstance(plan.inputs[0], StreamInput) else None
-    if not isinstance(window, KeepAll | None) and not may_hold(window):
-        return f"earlier events over the window {window.__class__.__name__}"
-    each = plan.grouping is None and not plan.total
-    return queued(plan, type) if window is not None and each else over_stream(plan, type)
 
 
 def _reading(plan: Select, width: int, stream: RowType) -> Select:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rollup.core.descriptions import exchanged
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import against, filtered, first, wide
@@ -17,7 +18,7 @@ from rollup.engine.columns.cores.keys import bits_of
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.rewriting import of_one_event
 from rollup.engine.columns.evaluate import carried, evaluate, plain
-from rollup.engine.expressions import All, Call, Expr, Field, Now, Slot, inputs_read, inside, walk
+from rollup.engine.expressions import All, Call, Expr, Field, Now, RowOf, Slot, inputs_read, inside, walk
 from rollup.engine.operators import EQUAL, IS_NULL
 from rollup.engine.programs.lowering.components import Program
 from rollup.engine.programs.runtime.running import Running
@@ -91,17 +92,16 @@ class Columns:
         return StreamInput(Filter(source.filter.stream, (), passes), self._window(source.window, source.filter, number))
 
     def _window(self, window: Any, filter: Filter, number: int) -> Any:
-        """A window over the columns."""
-        for name in ("key", "by"):
-            if found := getattr(window, name, ()):
-                own = tuple(self.of(Column(of_one_event(each)), number, 0) for each in found)
-                window = replace(window, **{name: own})
-        if (inner := getattr(window, "inner", None)) is not None:
-            window = replace(window, inner=self._window(inner, filter, number))
-        time = getattr(window, "time", None)
-        if time is None or isinstance(time, Now):
-            return window
-        return replace(window, time=self.of(Column(of_one_event(time), needed=filter), number, 0))
+        """A window over the columns; the row that a condition calls the oldest is another input to it."""
+        needed = filter if hasattr(window, "time") else None
+
+        def own(each: Any) -> Any:
+            read = inputs_read([each]) if isinstance(each, Expr) and not isinstance(each, Now) else ()
+            if len(read) != 1 or any(isinstance(part, Slot) for part in walk(each)):
+                return each
+            return self.of(Column(of_one_event(each), needed=needed), number, *read)
+
+        return exchanged(window, own)
 
     def equal(self, pair: Sequence[Expr], nulls: bool = False) -> Expr:
         """That expressions of both inputs are equal, which a hash tells; `nulls`: also where both are null."""
@@ -115,7 +115,7 @@ class Columns:
     def over(self, expr: Expr, nullable: Collection[int] = ()) -> Expr:
         """An expression of both rows, in which the parts that read one alone are columns; of inputs that are `nullable`, whose
         row may be missing, only fields are."""
-        read, plain = inputs_read([expr]), not any(isinstance(each, Slot) for each in walk(expr))
+        read, plain = inputs_read([expr]), not any(isinstance(each, Slot | RowOf) for each in walk(expr))
         if isinstance(expr, Field) and expr.input in nullable:
             return replace(self.of(Column(of_one_event(expr)), expr.input), optional=True)
         if len(read) != 1 or wide(expr) or not plain or not read.isdisjoint(nullable):
@@ -151,8 +151,8 @@ def fed(
     batch: Batch,
     late: Phase | None = None,
     values: Mapping[str, int] = MappingProxyType({}),
-) -> tuple[State, list[Sequence[pa.Array]]]:
-    """The state after a batch, and what the program makes: instants, events, signs and values, then the outputs of the clock.
+) -> tuple[State, dict[str, Sequence[pa.Array]]]:
+    """The state after a batch, and what the program makes: instants, events, signs and values, then the tables of operators.
     `late`: what is due of a phase comes all at once, at the end of the batch; `values`: those of fields from now on."""
     running, now = at_work(program, state), max(state.scalars["now"], batch.now)
     for field, value in values.items():
@@ -162,7 +162,7 @@ def fed(
             running, times = running.fit(batch.rows), pa.array(np.maximum(batch.times, state.scalars["now"]))
             running.send(stream, [each.values(batch) for each in columns], times)
     running.advance(now, late)
-    return live(running, now), [*running.taken().values()]
+    return live(running, now), {**running.taken()}
 
 
 def at_work(program: Program, state: State) -> Running:
@@ -180,9 +180,8 @@ def live(running: Running, now: int) -> State:
 
 
 def values_of(columns: Sequence[pa.Array], kinds: Sequence[DataType]) -> list[pa.Array]:
-    """What a program makes as columns of these types."""
-    found = [plain(each) for each in columns]
+    """What a program makes as columns of these types; texts stay numbers beside them."""
     return [
-        each if each.type == carried(kind) else each.cast(carried(kind))
-        for each, kind in zip(found, kinds, strict=True)
+        each if kind.kind in (Kind.STRING, Kind.LIST) or each.type == carried(kind) else each.cast(carried(kind))
+        for each, kind in zip(columns, kinds, strict=True)
     ]

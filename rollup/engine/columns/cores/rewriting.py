@@ -11,10 +11,11 @@ from rollup.engine.expressions import All, Ask, Call, Const, Expr, Field, RowOf,
 from rollup.engine.folding import AggregateCall
 from rollup.engine.rows.plans import Arriving, ContextValue, Select, StreamInput, Subquery
 from rollup.engine.rows.selects.grouping import Level
+from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.rows.windows.combined import Derived
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.timed import Time
-from rollup.engine.types import BOOL, DataType
+from rollup.engine.types import BOOL, DataType, RowType
 
 _HELD = KeepAll, Length, Time
 
@@ -119,3 +120,16 @@ def rewritten(plan: Select, change: Callable[[Expr], Expr]) -> Select:
         if grouping is None
         else replace(grouping, dimensions=several(grouping.dimensions), calls=called(grouping.calls)),
     )
+
+
+def whole_columns(projection: Projection, type: RowType) -> Projection:
+    """A projection with the columns of the whole row, where it is that."""
+    if not projection.whole:
+        return projection
+    columns = tuple(Field(0, i, kind) for i, kind in enumerate(type.fields.values()))
+    return replace(projection, columns=columns, whole=False)
+
+
+def aggregates(plan: Select) -> bool:
+    """Whether a statement over one stream has aggregates."""
+    return isinstance(plan.inputs[0], StreamInput) and (bool(plan.levels) or plan.grouping is not None)

@@ -13,22 +13,22 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import unkeyed
-from rollup.engine.columns.cores.looked_up import EXTREMES, looked_up, standing
+from rollup.engine.columns.cores.held import time_in, unlisted
 from rollup.engine.columns.cores.programs import Columns, Given, at_work, fed, live, values_of
-from rollup.engine.columns.cores.queued import whole_columns
-from rollup.engine.columns.cores.rewriting import of_one_event, rewritten
-from rollup.engine.columns.evaluate import evaluate, passing
+from rollup.engine.columns.cores.projecting import FilterProject, filter_project
+from rollup.engine.columns.cores.rewriting import aggregates, of_one_event, rewritten, whole_columns
+from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Const, Expr, Field, Slot, Variable, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import EQUAL, SAME
 from rollup.engine.programs.lowering.components import Program, lowered_select
-from rollup.engine.programs.lowering.rates import MANY
+from rollup.engine.programs.lowering.grouping import LISTED
+from rollup.engine.programs.lowering.rates import CLOCK, MANY
 from rollup.engine.programs.lowering.unsupported import Unsupported
 from rollup.engine.programs.runtime.running import Running
 from rollup.engine.rows.plans import Emitted, Select, StreamInput
@@ -43,7 +43,8 @@ class Selected:
     """What a program makes of a statement, with values of these `kinds`; of it the rows that fulfil `chosen`, each with its `columns`.
 
     `given`: what the program gets of the streams. `timed`: the clock brings rows; `clocked`: it brings outputs; `joins`: of
-    several streams. `time`: what the window needs of each event; `many`: how many of them bring an output, where a variable says so.
+    several streams; `hears`: the clock changes what is there. `time`: what the window needs of each event; `many`: how many of
+    them bring an output, where a variable says so. `lists`: the tables with the values of those of `kinds` that are lists.
     """
 
     program: Program
@@ -55,8 +56,10 @@ class Selected:
     timed: bool
     clocked: bool
     joins: bool
+    hears: bool
     time: Expr | None
     many: Expr | None
+    lists: tuple[str, ...]
 
     def start(self, now: int) -> State:
         """Nothing has come."""
@@ -75,10 +78,10 @@ class Selected:
         return self._step(state, nothing, phase)
 
     def _step(self, state: State, batch: Batch, late: Phase | None) -> tuple[State, Output]:
-        after, (made, *ticks) = fed(self.program, self.given, state, batch, late, self._values)
+        after, made = fed(self.program, self.given, state, batch, late, self._values)
         output = self._shown(made)
         if self.clocked:
-            at, event = (each.to_numpy() for each in ticks[0])
+            at, event = (each.to_numpy() for each in made[CLOCK])
             output = replace(output, ticks=(at, event))
         return after, output.emitted(self.emitted) if self.emitted != "new" else replace(output, sign=None)
 
@@ -89,19 +92,37 @@ class Selected:
             return {}
         return {each: max(self.many.value, 1) for each in self.program.constants if each.endswith(MANY)}
 
-    def _shown(self, made: Sequence[pa.Array]) -> Output:
+    def _shown(self, made: Mapping[str, Sequence[pa.Array]]) -> Output:
         """The rows of what the program makes, in each change those that leave last."""
-        (at, event, sign), fields = (each.to_numpy() for each in made[:3]), values_of(made[3:], self.kinds)
+        rows, lists = made[""], iter(self.lists)
+        columns = [
+            each if kind.element is None else listed(each, made[next(lists)][0])
+            for each, kind in zip(rows[3:], self.kinds, strict=True)
+        ]
+        (at, event, sign), fields = (each.to_numpy() for each in rows[:3]), values_of(columns, self.kinds)
         output = Output(at, event, tuple(evaluate(each, fields, len(at)) for each in self.columns), sign=sign)
-        if self.emitted == "both" and (turns := leaving_last(at, event, sign)) is not None:
-            output, fields = output.at_places(turns), [each.take(pa.array(turns)) for each in fields]
         mask = passing(self.chosen, fields, len(at))
-        return output if mask is None else output.where(mask)
+        output = output if mask is None else output.where(mask)
+        if self.emitted != "both" or output.sign is None:
+            return output
+        turns = leaving_last(output.at, output.event, output.sign)
+        return output if turns is None else output.at_places(turns)
 
     def content(self, state: State) -> list[tuple[Any, ...]]:
         """The values of the rows that there are now."""
         shown = self._shown(at_work(self.program, state).shown())
         return list(zip(*(column.to_pylist() for column in shown.columns), strict=True))
+
+
+def listed(counts: pa.Array, values: pa.Array) -> pa.Array:
+    """Lists of so many of some values, one behind the other; one of none is null.
+
+    >>> listed(pa.array([2, 0]), pa.array(["a", "b"])).to_pylist()
+    [['a', 'b'], None]
+    """
+    ends = np.cumsum(counts.to_numpy())
+    missing = pa.array(counts.to_numpy() == 0)
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), plain(values), mask=missing)
 
 
 def leaving_last(at: Ints, event: Ints, sign: Ints) -> Ints | None:
@@ -124,9 +145,20 @@ def selected(plan: Select, stream: RowType, ordered: bool) -> Selected | str:
     (input,) = plan.inputs
     if not isinstance(input, StreamInput) or input.unnest or input.prior or plan.lookups:
         return "an input that is not a plain stream"
-    plan = replace(plan, projection=whole_columns(plan.projection, stream))
-    reason = uncounted(plan) or filtered(input.filter, plan.where) or against(plan.projection.having)
-    return reason or of_program(plan, {stream.name: stream}, (), conjuncts(plan.where), (), ordered)
+    shown, chosen = whole_columns(plan.projection, stream), ()
+    plan = replace(plan, projection=shown)
+    reason = uncounted(plan) or filtered(input.filter, plan.where) or against(shown.having)
+    reason = reason or unlisted(shown, input.window, plan.grouping is not None or plan.total)
+    if not plan.rate.limited:  # what no program can ask is asked of its rows
+        plan, chosen = replace(plan, projection=replace(shown, having=None)), conjuncts(shown.having)
+    return reason or of_program(plan, {stream.name: stream}, (), conjuncts(plan.where), chosen, ordered)
+
+
+def over_stream(plan: Select, stream: RowType, ordered: bool = False) -> FilterProject | Selected | str:
+    """The core of a statement over one stream, or the first reason against it; `ordered` as of `selected`."""
+    input = plan.inputs[0]
+    bare = isinstance(input, StreamInput) and input.window is None and not aggregates(plan) and not plan.rate.limited
+    return filter_project(plan) if bare else selected(plan, stream, ordered)
 
 
 def calls_of(plan: Select) -> list[AggregateCall]:
@@ -142,20 +174,12 @@ def uncounted(plan: Select) -> str | None:
     emptied = bool(keys) and plan.emitted != "new"
     fields = any(isinstance(part, Field) for each in projection.evaluated for part in walk(each))
     reasons = (
-        *(unlowered(call, emptied) for call in calls_of(plan)),
+        *(uncountable(call, "rows", emptied) for call in calls_of(plan)),
         *map(unkeyed, keys),
         "a column that is neither a key nor an aggregate" if fields and (grouping or plan.total) else None,
         *map(unshown, projection.evaluated),
     )
     return first(reasons)
-
-
-def unlowered(call: AggregateCall, emptied: bool) -> str | None:
-    """The first reason against an aggregate in a program; `emptied` as of `uncountable`."""
-    name = call.aggregate.name
-    if looked_up(call) or standing(call):
-        return f"{name} of {call.args[0].type}" if name in EXTREMES else f"the aggregate {name}"
-    return uncountable(call, "rows", emptied, True)
 
 
 def of_program(
@@ -185,11 +209,13 @@ def of_program(
     places |= {(-1, each.index): at for at, each in enumerate(slots, len(fields))}
     bare = replace(plan, inputs=own, where=conjunction(where), projection=replace(plan.projection, columns=()))
     inner = rewritten(bare, lambda expr: columns.over(expr, nullable))
+    counts = [LONG if each.type.element else each.type for each in slots]
     kinds = [*(each.type for each in fields), *(LONG if each.type == INT else each.type for each in slots)]
+    width = 0 if plan.grouping is None else len(plan.grouping.dimensions)
     inner = replace(
         inner,
         projection=replace(inner.projection, columns=(*given, *slots), whole=False),
-        type=RowType("", {f"f{at}": each.type for at, each in enumerate((*given, *slots))}),
+        type=RowType("", {f"f{at}": kind for at, kind in enumerate((*(each.type for each in given), *counts))}),
         join=plan.join and replace(plan.join, sides=tuple(replace(each, condition=condition) for each in sides)),
         target=None,
     )
@@ -210,8 +236,22 @@ def of_program(
     by_clock = any(hasattr(each.window, "span") and not hasattr(each.window, "time") for each in inputs)
     timed, joins = clocked or (bool(stirs) and by_clock), plan.join is not None
     many = plan.rate.events if isinstance(plan.rate.events, Variable) else None
+    lists = tuple(f"{LISTED}{each.index - width}" for each in slots if each.type.element)
+    hears = by_clock or joins or plan.rate.span is not None
     return Selected(
-        program, columns.found, tuple(kinds), choice, shown, plan.emitted, timed, clocked, joins, time, many
+        program,
+        columns.found,
+        tuple(kinds),
+        choice,
+        shown,
+        plan.emitted,
+        timed,
+        clocked,
+        joins,
+        hears,
+        time,
+        many,
+        lists,
     )
 
 

@@ -5,7 +5,6 @@ A slot of the *ever* functions may be None, so it is two arrays: the value, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -14,8 +13,7 @@ import pyarrow as pa
 
 from rollup.engine.aggregates import known
 from rollup.engine.folding import AggregateCall, Group
-from rollup.engine.operators import wrapped
-from rollup.engine.reals import orderable, ordered_value
+from rollup.engine.reals import orderable
 
 _BETTER = {
     known.MINEVER.name: "{x} < {y} or {y} != {y}",
@@ -47,17 +45,6 @@ class Slot:
     def dtype(self) -> Any:
         """The type in NumPy; each start is its zero."""
         return self.type.to_pandas_dtype()
-
-    def of(self, group: Sequence[Any]) -> Any:
-        """The element of a group of the row executor."""
-        value = group[self.place]
-        if self.end is not None:
-            value = ordered_value(value[self.end]) if value else None
-        if self.part == "known":
-            return value is not None
-        if value is None:
-            return 0
-        return wrapped(value) if self.type == pa.int64() else value
 
     def put(self, group: Group, value: Any) -> None:
         """The element goes into a group; whether there is one comes behind the value."""

@@ -17,9 +17,9 @@ import pyarrow as pa
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch
 from rollup.engine.columns.cores.covering import equated, first, wide
+from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.programs import Column, Columns, Given, fed, live, values_of
 from rollup.engine.columns.cores.rewriting import of_one_event
-from rollup.engine.columns.cores.selected import unlowered
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Ask, Call, Const, Expr, Slot
@@ -54,8 +54,8 @@ class WindowSubQuery:
 
     def step(self, state: State, batch: Batch, asking: bool) -> tuple[State, list[pa.Array]]:
         """The state after a batch; and, where its events are `asking`, the answers for each."""
-        after, (output,) = fed(self.program, self.columns, state, batch)
-        return after, self._answers(output[3:], batch) if asking else []
+        after, made = fed(self.program, self.columns, state, batch)
+        return after, self._answers(made[""][3:], batch) if asking else []
 
     def _answers(self, found: Sequence[pa.Array], batch: Batch) -> list[pa.Array]:
         if self.value is None:
@@ -88,7 +88,7 @@ def window_sub_query(
     shown = Projection(tuple(Ask(number, each.columns[0].type) for number, each in enumerate(lookups)))
     types = RowType("", {f"f{number}": each.columns[0].type for number, each in enumerate(lookups)})
     plan = Select((StreamInput(Filter(outside)),), types, shown, lookups=tuple(lookups), own_inputs=(own,))
-    reason = first(unlowered(call, False) for each in lookups for call in each.calls) or columns.against()
+    reason = first(uncountable(call, "rows", False) for each in lookups for call in each.calls) or columns.against()
     if reason is not None:
         return reason
     program = lowered_select(plan, columns.types())

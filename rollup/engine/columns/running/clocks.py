@@ -11,13 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
-from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.timed import Time
@@ -52,17 +50,13 @@ def _due(core: Core, state: State) -> int | None:
             return None
         case PriorAccess():
             return _leaves(core.window, state.tables["content"])
-        case Queued(dated=True):
-            return state.scalars["due"]
-        case Folded():
-            return _leaves(core.window, state.tables["content"])
         case Partitioned():
-            return _due(core.inner, state.held()["core"])
+            return dues(core.inner, state.held()["core"]).get(Phase.WINDOW)
         case LifecycleStatement():
             return core.due(state)
         case PartitionTotals():
-            dues = state.tables["clocks"].column("due")
-            return dues[0].as_py() if len(dues) else None
+            clocks = state.tables["clocks"].column("due")
+            return clocks[0].as_py() if len(clocks) else None
         case _:
             return None
 
@@ -80,47 +74,14 @@ def late(core: Core, state: State, phase: Phase, now: int, types: Sequence[pa.Da
             held = state.held()
             inner, output = late(core.main, held["main"], phase, now, core.kinds)
             return state.instead({**held, "main": inner}), output
-        case Queued(dated=True):
-            return core.finished(*core.released(state, core.taken(state, nothing)))
-        case Folded(window=Time(span=span)):
-            return core.step(_together(state, now - span), nothing)
-        case Selected():
+        case Selected() | Partitioned(inner=Selected()):
             return core.late(state, phase, nothing)
         case LifecycleStatement():
             return core.step(core.late(state, now), nothing)
         case PartitionTotals():
             return _shown(core, state, now, nothing)
-        case Partitioned(inner=Folded(window=Time(span))):
-            return _of_partitions(core, state, now - span, nothing)
-        case Partitioned(inner=Queued(dated=True)):
-            return core.released(state, nothing)
         case _:
             return core.step(state, nothing)
-
-
-def _inside(state: State, limit: int) -> State:
-    """`_together` of the core inside another."""
-    held = state.held()
-    return state.instead({**held, "core": _together(held["core"], limit)})
-
-
-def _together(state: State, limit: int) -> State:
-    """Rows that came at `limit` or earlier leave at one instant."""
-    content = state.tables["content"]
-    times = np.where((arrived := content.column("time").to_numpy()) <= limit, limit, arrived)
-    content = content.set_column(0, content.schema.field(0), pa.array(times))
-    return State({**state.tables, "content": content}, state.scalars)
-
-
-def _of_partitions(core: Partitioned, state: State, limit: int, nothing: Batch) -> tuple[State, Output]:
-    """What has left the windows of partitions: that which was due first comes first."""
-    held = state.held()["core"]
-    parts = core.parts_held(held)
-    dues = np.zeros(int(parts.max(initial=-1)) + 1, np.int64)
-    dues[parts[::-1]] = held.tables["content"].column("time").to_numpy()[::-1]  # of repeated places the last one stands
-    after, output = core.step(_inside(state, limit), nothing)
-    assert output.part is not None
-    return after, output.at_places(np.lexsort((output.part, dues[output.part])))
 
 
 def _shown(core: PartitionTotals, state: State, now: int, nothing: Batch) -> tuple[State, Output]:

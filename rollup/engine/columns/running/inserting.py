@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Core, Output
 from rollup.engine.columns.cores.covering import wide
-from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
@@ -22,7 +21,6 @@ from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Select, Target
-from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.timers import Phase
 from rollup.engine.types import Kind, RowType
 
@@ -63,7 +61,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
 
 def _caused(core: Core) -> bool:
     """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
-    return isinstance(core, FilterProject | Folded) or (isinstance(core, Selected) and not core.joins)
+    return isinstance(core, FilterProject) or (isinstance(core, Selected) and not core.joins)
 
 
 def hears_clock(core: Core) -> bool:
@@ -71,8 +69,8 @@ def hears_clock(core: Core) -> bool:
     match core:
         case FilterProject():
             return False
-        case Folded():
-            return isinstance(core.window, Time | TimeBatch)
+        case Selected():
+            return core.hears
         case _:
             return True
 
@@ -80,20 +78,16 @@ def hears_clock(core: Core) -> bool:
 def clocked(core: Core) -> bool:
     """Whether the clock brings rows."""
     match core:
-        case LifecycleStatement(at_end=True):
-            return core.lives.span > 0
+        case LifecycleStatement():
+            return core.at_end and core.lives.span > 0
         case PriorAccess() | OfMatches():
             return clocked(core.main)
         case Selected():
             return core.timed
-        case Partitioned() | LifecycleStatement():
-            inner = core.inner
+        case Partitioned():
+            return clocked(core.inner)
         case _:
-            inner = core
-    if not isinstance(inner, Folded):
-        return isinstance(core, PartitionTotals)
-    tells = inner.by_group or inner.emitted != "new"
-    return (tells and isinstance(inner.window, Time)) or isinstance(inner.window, TimeBatch)
+            return isinstance(core, PartitionTotals)
 
 
 @dataclass(frozen=True)

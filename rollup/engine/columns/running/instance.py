@@ -12,19 +12,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from rollup.core.packing import pack, unpack
 from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.folded import Folded
-from rollup.engine.columns.cores.keeping import behind
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.partition_totals import PartitionTotals
 from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.sub_queries import WithSubQueries
 from rollup.engine.columns.evaluate import carried, field
-from rollup.engine.columns.finishing import Finishing, as_read
+from rollup.engine.columns.finishing import Finishing
 from rollup.engine.columns.running.clocks import dues, late
 from rollup.engine.columns.running.refusing import roomy
 from rollup.engine.columns.running.showing import contents
@@ -78,13 +73,11 @@ class ColumnInstance(Instance):
         super().__init__(name, (), (), where, order)
         self.plan, self._streams = plan, tuple(reads)
         variables = self.environment.variables
-        self._core, self._unfinished = Varying(core, variables), Varying(as_read(plan, reads), variables)
+        self._core = Varying(core, variables)
         context = context_of(core)
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
-        windowed = isinstance(input := plan.inputs[0], StreamInput) and input.window is not None
-        self._windowed = windowed
         self._context = None if context is None else self.component.contexts[context]
         """The context whose partitions it has by itself."""
         self.told: Row | None = None
@@ -94,23 +87,11 @@ class ColumnInstance(Instance):
         self.state = self.core.start(self.runner.now)
         if self._context is not None:
             self._context.elsewhere.append(self)
-        self.window = pa.table([pa.array([], kind) for kind in self._types], names=self._names)
-        """The rows of the window, where they are shown row by row."""
 
     @property
     def core(self) -> Core:
         """The core, with the values that variables have."""
         return self._core.now
-
-    @property
-    def holds(self) -> Folded | None:
-        """The core, where the rows of its window are shown row by row and therefore kept."""
-        core = self.core
-        return core if self._windowed and type(core) is Folded and not core.by_group else None
-
-    @property
-    def _names(self) -> list[str]:
-        return [f"field{i}" for i in range(len(self._types))]
 
     @property
     def context(self) -> int:
@@ -119,9 +100,7 @@ class ColumnInstance(Instance):
 
     def take(self, batch: Batch) -> Output:
         """A batch of the stream; its rows are the caller's to tell."""
-        before: int = self.state.scalars["now"]
         self.state, output = self.core.step(self.state, batch)
-        self._keep(batch, before)
         return self._finished(output)
 
     def catch_up(self, begun: int, heard: Sequence[Heard]) -> None:
@@ -202,7 +181,6 @@ class ColumnInstance(Instance):
     def late(self, phase: Phase, now: int) -> Output:
         """What is due brings this."""
         self.state, output = late(self.core, self.state, phase, now, self._types)
-        self._keep(None, now)
         self.ask_timers()
         return self._finished(output)
 
@@ -251,39 +229,25 @@ class ColumnInstance(Instance):
         for values in rows:
             self.component.insert(target.name, self.partition, self.row(target.of(values)))
 
-    def _keep(self, batch: Batch | None, before: int) -> None:
-        """The rows that the window holds are the last ones that came."""
-        holds = self.holds
-        if holds is None:
-            return
-        if batch is not None:
-            taken = Taken.of(batch, before, holds.filter, holds.where)
-            self.window = behind(self.window, taken.columns)
-        if holds.window is not None:
-            self.window = self.window.slice(self.window.num_rows - self.state.tables["content"].num_rows)
-
     # state
 
     def rows(self) -> list[Row]:
         """What the statement would show now."""
-        found = contents(self.core, self._unfinished.now, self.state, self.window)
+        found = contents(self.core, self.state)
         rows = found if self._finishing is None else map(self._finishing.of_rows, found)
         return [Row(0, values) for each in rows for values in each]
 
     def kept(self) -> Any:
         """The core's tables as Arrow streams."""
         tables = {name: pack(table) for name, table in self.state.tables.items()}
-        return ["columns", dict(self.state.scalars), tables, pack(self.window)]
+        return ["columns", dict(self.state.scalars), tables]
 
     def restore_kept(self, state: Any) -> None:
         """Go on."""
-        _, scalars, tables, held = state
+        _, scalars, tables, *_ = state
         self.state = State({name: unpack(table) for name, table in tables.items()}, scalars)
-        self.window = unpack(held)
-        if isinstance(
-            self.core, WithSubQueries
-        ):  # programs take up their states now: those of other versions are refused
-            self.state, _ = self.core.step(self.state, Batch.nothing(self._types, scalars["now"]))
+        # Programs take up their states now: those of other versions are refused.
+        self.state, _ = self.core.step(self.state, Batch.nothing(self._types, scalars["now"]))
 
 
 def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:

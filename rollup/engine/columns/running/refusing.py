@@ -5,13 +5,11 @@ refused.
 from __future__ import annotations
 
 from rollup.engine.columns.cores.batches import Batch, Core
-from rollup.engine.columns.cores.changes import time_in
 from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.of_matches import OfMatches
 from rollup.engine.columns.cores.partitioned import Partitioned
 from rollup.engine.columns.cores.prior_access import PriorAccess
-from rollup.engine.columns.cores.queued import Queued
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import evaluate
@@ -50,9 +48,7 @@ def _time(core: Core) -> Expr | None:
             return _time(core.main)
         case Selected():
             return core.time
-        case Partitioned() | LifecycleStatement():
+        case Partitioned():
             return _time(core.inner)
-        case Queued():
-            return time_in(core.window)
         case _:
             return None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from rollup.core.descriptions import descendants
 from rollup.engine.compiler.source import Source
 from rollup.engine.compiler.types import INT, ColumnsOf, ListOf, QueueOf, Reference, Struct, TableOf, Tuple, Type
 from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Variable, walk
@@ -15,7 +16,7 @@ from rollup.engine.programs.lowering.expressions import expressions, fields_of, 
 from rollup.engine.programs.lowering.grouping import Emit
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.lookups import JOINED, WAYS, Join, Side, asked, join_streams
-from rollup.engine.programs.lowering.rates import CLOCK, Rated, rated
+from rollup.engine.programs.lowering.rates import Rated, rated
 from rollup.engine.programs.lowering.stores import Store
 from rollup.engine.programs.lowering.unsupported import NotLowered, Unsupported
 from rollup.engine.programs.lowering.windows import window
@@ -42,7 +43,8 @@ class Program:
     streams: Mapping[str, tuple[str, tuple[Type, ...]]]
     """By stream: the name it has in the program, and the types of an event's fields."""
     outputs: Mapping[str, str]
-    """By statement the field of its output: instant, number of the delivery, sign, and the values."""
+    """By statement the field of its output: instant, number of the delivery, sign, and the values. Behind them tables that
+    operators fill, by their own names."""
     constants: Mapping[str, object]
     variables: Mapping[str, str]
     """By variable the field with its value."""
@@ -580,7 +582,9 @@ class _Lowering:
             for name, stream in self._streams.items()
             if name not in self._stores
         }
-        outputs = self._outputs | {each: each for each in (CLOCK,) if each in linker.state}
+        own = self._outputs.values()
+        tables = (name for name, kind in linker.state.items() if isinstance(kind, TableOf) and name not in own)
+        outputs = self._outputs | {each: each for each in tables}
         return Program(linker.source(entries), streams, outputs, linker.constants, linker.variables)
 
     def _stream_functions(self, stream: _Stream) -> None:
@@ -681,10 +685,8 @@ def _plain(trigger: Input, plan: Split | SetVariables | Select) -> StreamInput:
 
 def _of_window(source: Input) -> set[int]:
     """The fields by which a window keeps rows."""
-    window = getattr(source, "window", None)
-    inner = getattr(window, "inner", None)
-    keys = (part for each in (window, inner) for name in ("key", "by") for part in getattr(each, name, ()))
-    return fields_of([*keys, getattr(window, "time", None)], 0)
+    read = (each for each in descendants(getattr(source, "window", None)) if isinstance(each, Field))
+    return {each.index for each in read}
 
 
 def _record(name: str, kinds: Mapping[int, DataType]) -> Struct:

@@ -101,10 +101,18 @@ def expressions(
     return linker.function(name, arguments, [*before, *(line[4:] for line in text.lines), *end(values)])
 
 
-def test(linker: Linker, name: str, tests: Sequence[Expr], rows: Mapping[int, str], arguments: str) -> str:
+def test(
+    linker: Linker,
+    name: str,
+    tests: Sequence[Expr],
+    rows: Mapping[int, str],
+    arguments: str,
+    slots: Sequence[str] | None = None,
+    before: Sequence[str] = (),
+) -> str:
     """A function that says whether conditions are all true."""
     all_true = lambda values: ["return " + " and ".join(f"{value} is True" for value in values)]  # noqa: E731
-    return expressions(linker, name, arguments, tests, rows, all_true)
+    return expressions(linker, name, arguments, tests, rows, all_true, slots, before)
 
 
 class ProgramText(Source):

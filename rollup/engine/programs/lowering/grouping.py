@@ -5,8 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rollup.engine.compiler.types import BOOL, FLOAT, INT, ListOf, MapOf, Reference, SortedOf, Struct, Type
-from rollup.engine.expressions import Ask, Const, Expr, Slot, inside, walk
+from rollup.engine.compiler.types import (
+    BOOL,
+    FLOAT,
+    INT,
+    ListOf,
+    MapOf,
+    QueueOf,
+    Reference,
+    SortedOf,
+    Struct,
+    TableOf,
+    Tuple,
+    Type,
+)
+from rollup.engine.expressions import Ask, Const, Expr, RowOf, Slot, inside, walk
 from rollup.engine.folding import AggregateCall
 from rollup.engine.programs.lowering.expressions import (
     expressions,
@@ -20,15 +33,24 @@ from rollup.engine.programs.lowering.expressions import (
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import grouping, rates
-from rollup.engine.rows.plans import Select
+from rollup.engine.rows.plans import Select, StreamInput
 from rollup.engine.rows.selects.projecting import Projection
+from rollup.engine.rows.windows.counted import FirstLength, Length, LengthBatch
+from rollup.engine.rows.windows.expressed import Expressed
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
+from rollup.engine.rows.windows.keyed import Grouped, Unique
+from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.types import INT as PLAN_INT
 from rollup.engine.types import Kind
 
 Emit = Callable[[str, Sequence[str]], Sequence[str]]
 """Lines that hand on a row, of the text of its sign and those of its values."""
+LISTED = "list"
+"""The beginning of the name of the table with the values of an aggregate's lists, behind which its number stands."""
 _STARTS: Mapping[str, Type] = {"0": INT, "0.0": FLOAT, "False": BOOL}
 _SORTED = "sorted_list()"
+_IN_ORDER = (Length, FirstLength, Time, ExternalTime, ExternalTimeBatch, Expressed, TimeBatch, LengthBatch)
+"""Windows whose rows leave in the order in which they came."""
 ROW = {0: "row"}
 """The row at hand, as that of the only input."""
 
@@ -140,7 +162,8 @@ class _Selection:
         fields = {f"k{i}": type_of_value(key.type).optional for i, key in enumerate(self._keys)}
         group = Struct(f"Group_{name}", {**fields, "rows": INT, "mark": INT})
         self._linker.structs[group.name] = group
-        slots, values = aggregates(self._linker, name, self._calls, group, "row", self._rows)
+        line = self._row if self._in_order else None
+        slots, values = aggregates(self._linker, name, self._calls, group, "row", self._rows, line)
         types = {"Group": Reference(group.name), "Row": self._row, "Key": key_type(self._keys, True)}
         if self._emits.made is not None:
             types["Made"] = self._emits.made[0]
@@ -168,6 +191,13 @@ class _Selection:
         fields = {"group": types["Group"], "before": types["Made"], "touched": BOOL}
         self._linker.structs[note] = Struct(note, fields)
         return self._linker.operator(rates.LastOfGroups, name, constants | {"every": self._emits.every}, types, ports)
+
+    @property
+    def _in_order(self) -> bool:
+        """Whether the rows of a group leave in the order in which they came."""
+        source = self._plan.inputs[0]
+        window = source.window if isinstance(source, StreamInput) and self._plan.join is None else None
+        return isinstance(window, _IN_ORDER) or (isinstance(window, Unique | Grouped) and window.key[0] in self._keys)
 
     @property
     def _key_texts(self) -> list[str]:
@@ -204,15 +234,32 @@ class _Selection:
     ) -> str:
         """The function that makes a row and hands it on, if it fulfils the condition."""
         shown: Projection = self._plan.projection
+        width = len(self._keys) if self._plan.grouping is not None else 0
+        lists = [
+            line
+            for slot in dict.fromkeys(part for each in shown.columns for part in walk(each) if isinstance(part, Slot))
+            if slot.type.kind is Kind.LIST
+            for line in self._listing(slot.index - width)
+        ]
         exprs = [*((shown.having,) if shown.having is not None else ()), *shown.columns]
 
         def end(texts: list[str]) -> Sequence[str]:
+            lines = [*lists, *emit("sign", texts[len(exprs) - len(shown.columns) :])]
             if shown.having is None:
-                return emit("sign", texts)
-            return [f"if {texts[0]} is True:", *(f"    {line}" for line in emit("sign", texts[1:])), *otherwise]
+                return lines
+            return [f"if {texts[0]} is True:", *(f"    {line}" for line in lines), *otherwise]
 
         rows = self._rows if arguments.startswith("row") else {}
         return expressions(self._linker, f"{self._name}_{made}", f"{arguments}, sign", exprs, rows, end, slots, values)
+
+    def _listing(self, call: int) -> list[str]:
+        """The lines by which the values of a list go into a table of their own."""
+        if self._plan.rate.limited:
+            raise NotLowered("rate", "of lists")
+        table = f"{LISTED}{call}"
+        self._linker.state[table] = TableOf(Tuple((type_of_value(self._calls[call].args[-1].type).optional,)))
+        of = f"{self._name}_of{call}"
+        return [f"for each in group.a{call}_line:", f"    s.{table}.append(({of}(each),))"]
 
     def _keyed(self, group: str) -> None:
         """The key of a row, that of a group, and a new group."""
@@ -236,11 +283,28 @@ def aggregates(
     group: Struct,
     arguments: str,
     rows: Mapping[int, str],
+    line: Reference | None = None,
 ) -> tuple[list[str], list[str]]:
     """How rows enter and leave groups: functions of a group and of `arguments`. The names of the values, and the lines that
-    compute them."""
+    compute them. `line`: the rows of a group leave in the order in which they came, and are these."""
     accumulated, retracted, values = list[_Change](), list[_Change](), list[str]()
     for i, call in enumerate(calls):
+        if line is not None and call.aggregate.standing:
+            value = call.args[-1]
+            if isinstance(value, RowOf):
+                raise NotLowered("aggregate", f"{call.aggregate.name} of rows")
+            group.fields[f"a{i}_line"] = QueueOf(line)
+            expressions(linker, f"{name}_of{i}", "row", [value], rows, lambda texts: [f"return {texts[0]}"])
+            kept = replace(call, args=(value,))
+            accumulated.append((kept, f"group.a{i}_line.append(row)"))
+            retracted.append((kept, f"group.a{i}_line.popleft()"))
+            at, count = call.aggregate.at, f"len(group.a{i}_line)"
+            if at is None:
+                values.append(f"v{i} = {count}")
+            else:
+                there = f"{count} > {at}" if at >= 0 else f"{count} >= {-at}"
+                values.append(f"v{i} = {name}_of{i}(group.a{i}_line[{at}]) if {there} else None")
+            continue
         slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
         for slot, start in call.aggregate.slots.items():
             group.fields[f"a{i}_{slot}"] = _slot(call, start)

@@ -7,13 +7,22 @@ from typing import Any
 
 from rollup.engine.compiler.types import INT, QueueOf, Reference, Struct, Type
 from rollup.engine.expressions import Expr
-from rollup.engine.programs.lowering.expressions import expressions, key_text, key_type, refuse_unsteady, with_bits
+from rollup.engine.programs.lowering.expressions import (
+    expressions,
+    key_text,
+    key_type,
+    refuse_unsteady,
+    test,
+    with_bits,
+)
+from rollup.engine.programs.lowering.grouping import ROW, aggregates
 from rollup.engine.programs.lowering.linking import Linker
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import windows
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import FirstLength, KeepAll, Length, LengthBatch
-from rollup.engine.rows.windows.external import ExternalTime
+from rollup.engine.rows.windows.expressed import Expressed
+from rollup.engine.rows.windows.external import ExternalTime, ExternalTimeBatch
 from rollup.engine.rows.windows.keyed import Grouped, Unique
 from rollup.engine.rows.windows.ranked import Sorted
 from rollup.engine.rows.windows.timed import Time, TimeAccumulating, TimeBatch
@@ -60,14 +69,47 @@ def _time_batch(linker: Linker, spec: TimeBatch, name: str, row: Reference) -> L
     return windows.TimeBatch, {"span": spec.span, "aligned": spec.origin is not None, **origin}, {}, {}
 
 
-def _external(linker: Linker, spec: ExternalTime, name: str, row: Reference) -> Lowered:
+def _timed(linker: Linker, spec: ExternalTime | ExternalTimeBatch, name: str) -> Ports:
+    """The port that gives the time of a row."""
+    kind = type(spec).__name__
     if not linker.timely:
-        raise NotLowered("window", "ExternalTime, of events that may have no time")
+        raise NotLowered("window", f"{kind}, of events that may have no time")
     if spec.time.type.kind not in (Kind.INT, Kind.LONG, Kind.TIMESTAMP):
-        raise NotLowered("window", f"ExternalTime by a {spec.time.type}")
-    time = expressions(linker, f"{name}_time", "row", [spec.time], {0: "row"}, lambda values: [f"return {values[0]}"])
+        raise NotLowered("window", f"{kind} by a {spec.time.type}")
+    return {
+        "time": [expressions(linker, f"{name}_time", "row", [spec.time], ROW, lambda values: [f"return {values[0]}"])]
+    }
+
+
+def _external(linker: Linker, spec: ExternalTime, name: str, row: Reference) -> Lowered:
     more, constants = _time(linker, Time(spec.span), name, row)[2], {"span": spec.span, "least": spec.span - 2**63}
-    return windows.ExternalTime, constants, more, {"time": [time]}
+    return windows.ExternalTime, constants, more, _timed(linker, spec, name)
+
+
+def _external_batch(linker: Linker, spec: ExternalTimeBatch, name: str, row: Reference) -> Lowered:
+    if isinstance(spec.origin, Expr):
+        raise NotLowered("window", "ExternalTimeBatch whose edges begin by a value")
+    origin = {} if spec.origin is None else {"origin": spec.origin % spec.span}
+    constants = {"span": spec.span, "aligned": spec.origin is not None, **origin}
+    return windows.ExternalTimeBatch, constants, {}, _timed(linker, spec, name)
+
+
+def _expressed(linker: Linker, spec: Expressed, name: str, row: Reference) -> Lowered:
+    refuse_unsteady([each for call in spec.calls for each in (*call.args, call.where)])
+    group = linker.structs[f"Content_{name}"] = Struct(f"Content_{name}", {})
+    slots, values = aggregates(linker, f"{name}_content", spec.calls, group, "row", ROW)
+    built_in = ["rows", "expired", "s.now", "since"]
+    linker.state[f"{name}_content"] = Reference(group.name)
+    lines = [f"if s.{name}_content is None:", f"    s.{name}_content = {group.name}()", f"return s.{name}_content"]
+    linker.function(f"{name}_known", "", lines)
+    for way in ("accumulate", "retract"):
+        linker.function(f"{name}_{way}", "row", [f"{name}_content_{way}({name}_known(), row)"])
+    test(
+        linker, f"{name}_holds", [spec.condition], {0: "newest", 1: "oldest"},
+        "oldest, newest, since, rows, expired", [*built_in, *slots], [f"group = {name}_known()", *values],
+    )  # fmt: skip
+    ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "holds")}
+    return windows.Expressed, {"span": 0}, _time(linker, Time(1), name, row)[2], ports
 
 
 def _keyed(linker: Linker, key: Sequence[Expr], name: str) -> tuple[dict[str, Type], Ports]:
@@ -114,6 +156,8 @@ WINDOWS: dict[type[Any], Callable[..., Lowered]] = {
     TimeAccumulating: with_constants(windows.TimeAccumulating, "span"),
     Time: _time,
     ExternalTime: _external,
+    ExternalTimeBatch: _external_batch,
+    Expressed: _expressed,
     TimeBatch: _time_batch,
     LengthBatch: _length_batch,
     Unique: _unique,

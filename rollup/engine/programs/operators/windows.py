@@ -165,6 +165,40 @@ class ExternalTime(Time):
         """The clock changes nothing."""
 
 
+class Expressed(Time):
+    """Rows from the newest back as long as a condition over them holds: the oldest leave until it does."""
+
+    @port
+    def accumulate(self, row: Row) -> None:
+        """A row enters what the condition is about."""
+
+    @port
+    def retract(self, row: Row) -> None:
+        """A row leaves what the condition is about."""
+
+    @port
+    def holds(self, oldest: Row, newest: Row, since: int, rows: int, expired: int) -> bool:
+        """Whether the condition is true of so many rows, of which the oldest came at `since`, when so many have expired."""
+        ...
+
+    def insert(self, row: Row) -> None:
+        self.rows.append(Stamped(s.now, row))
+        self.emit_insert(row)
+        self.accumulate(row)
+        expired = 0
+        while self.rows and not self.holds(self.rows.first().row, row, self.rows.first().time, len(self.rows), expired):
+            old = self.rows.popleft().row
+            self.retract(old)
+            self.emit_remove(old)
+            expired += 1
+
+    def due(self) -> int:
+        return FOREVER
+
+    def on_timer(self) -> None:
+        """The clock changes nothing."""
+
+
 class Batch(Window):
     """Rows that come together; with a batch the one before leaves. Until the change is over its rows are those that are there."""
 
@@ -192,6 +226,43 @@ class Batch(Window):
             self.emit_remove(self.before.popleft())
         while self.rows:
             self.before.append(self.rows.popleft())
+
+
+class ExternalTimeBatch(Batch):
+    """Rows in batches of `span` by a time that they carry: one that comes after `last` closes the batch, and is the first of the
+    next, which alone is there then. The edges are as those of `TimeBatch`."""
+
+    span: int
+    origin: int
+    aligned: bool
+    begun: bool
+    waits: bool
+    last: int
+
+    @port
+    def time(self, row: Row) -> int:
+        """The time of a row."""
+        ...
+
+    def present(self) -> None:
+        for row in self.rows:
+            self.emit_present(row)
+
+    def insert(self, row: Row) -> None:
+        at = self.time(row)
+        if self.waits and at > self.last:
+            self.waits = False
+            self.release()
+        if self.aligned:
+            self.begun = True
+        if not self.begun:
+            self.begun = True
+            self.origin = at % self.span
+        if not self.waits:
+            self.waits = True
+            self.last = self.span - 1 - (at % self.span - self.origin) % self.span
+            self.last = at + self.last if at <= 9223372036854775807 - self.last else 9223372036854775807
+        self.rows.append(row)
 
 
 class LengthBatch(Batch):

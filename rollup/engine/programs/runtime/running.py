@@ -96,11 +96,10 @@ class Running:
         window, output = (None if (due := self.get(each)) == FOREVER else due for each in ("due", "output_due"))
         return window, output
 
-    def shown(self) -> Sequence[pa.Array]:
+    def shown(self) -> Mapping[str, Sequence[pa.Array]]:
         """The rows that there are now, of a program whose output has been taken."""
         self._at_work.call("show")
-        output, *_ = self.taken().values()
-        return output
+        return self.taken()
 
     def taken(self) -> Mapping[str, Sequence[pa.Array]]:
         """What statements have made since the last time, column by column: instant, delivery, sign, values."""
