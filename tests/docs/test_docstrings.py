@@ -7,19 +7,26 @@ by the rule; one that a library calls, by the library.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2] / "rollup"
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Trees = Mapping[Path, ast.Module]
 
 
-@cache
-def trees() -> Mapping[Path, ast.Module]:
-    """The files of the package, read when the first test asks: each worker of a run collects the tests of all."""
-    return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+@pytest.fixture(scope="module")
+def trees() -> Iterator[Trees]:
+    """The files of the package, as long as they are looked at: each worker of a run collects the tests of all."""
+    gc.disable()  # a collection looks through all that tests before have left
+    try:
+        yield {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+    finally:
+        gc.enable()
 
 
 def classes(tree: ast.Module) -> Iterator[ast.ClassDef]:
@@ -32,9 +39,9 @@ def public(owner: ast.Module | ast.ClassDef) -> Iterator[Function]:
     return (node for node in owner.body if isinstance(node, Function) and not node.name.startswith("_"))
 
 
-def described() -> set[str]:
+def described(trees: Trees) -> set[str]:
     """The names of methods that some class of ours describes."""
-    every = (found for tree in trees().values() for found in ast.walk(tree) if isinstance(found, ast.ClassDef))
+    every = (found for tree in trees.values() for found in ast.walk(tree) if isinstance(found, ast.ClassDef))
     return {method.name for found in every for method in public(found) if ast.get_docstring(method)}
 
 
@@ -55,10 +62,10 @@ def from_elsewhere(tree: ast.Module, owner: ast.ClassDef) -> bool:
     return bool(bases - ours)
 
 
-def silent() -> Iterator[str]:
+def silent(trees: Trees) -> Iterator[str]:
     """The functions that nobody describes."""
-    elsewhere = described()
-    for path, tree in trees().items():
+    elsewhere = described(trees)
+    for path, tree in trees.items():
         grammar = rules(path)
         for function in public(tree):
             if not ast.get_docstring(function):
@@ -70,11 +77,11 @@ def silent() -> Iterator[str]:
                     yield f"{path.relative_to(ROOT)}: {owner.name}.{method.name}"
 
 
-def test_every_public_function_is_described() -> None:
-    assert list(silent()) == []
+def test_every_public_function_is_described(trees: Trees) -> None:
+    assert list(silent(trees)) == []
 
 
-def test_every_public_class_is_described() -> None:
-    found = ((path, node) for path, tree in trees().items() for node in tree.body if isinstance(node, ast.ClassDef))
+def test_every_public_class_is_described(trees: Trees) -> None:
+    found = ((path, node) for path, tree in trees.items() for node in tree.body if isinstance(node, ast.ClassDef))
     public = ((path, node) for path, node in found if not node.name.startswith("_"))
     assert [f"{path.relative_to(ROOT)}: {node.name}" for path, node in public if not ast.get_docstring(node)] == []
