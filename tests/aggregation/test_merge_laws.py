@@ -111,7 +111,7 @@ def _close(name: str, a: Any, b: Any) -> bool:
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-@examples(6)
+@examples(4)
 @given(data=st.data())
 def test_any_order_and_grouping_of_merges_gives_the_fold_of_all_events(
     name: str, kind: str, data: st.DataObject

@@ -71,6 +71,7 @@ def test_a_batch_whose_plan_cannot_be_brought_ends_the_job_by_name(
         log.carry()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.kafka
 def test_a_job_goes_on_from_the_store_as_from_a_folder(

@@ -67,7 +67,7 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cases]:
         assert child.wait(60) == 0
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_killed_at_a_point_and_restarted_nothing_is_lost_and_nothing_counts_twice(cases: Cases, fault: str) -> None:
     case, whole = cases["late", None, fault], cases["late", None, None]

@@ -228,6 +228,7 @@ def check(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.few(4)
 def test_a_random_job_is_its_recomputation(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path / "job")
 

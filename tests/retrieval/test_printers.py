@@ -138,7 +138,7 @@ def key(row: tuple[Any, ...]) -> Any:
 @pytest.mark.spark
 @pytest.mark.postgres
 @pytest.mark.parametrize("text", QUESTIONS)
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 def test_three_engines_give_the_same_rows(
     host: LocalHost,
     by_postgres: Callable[[Ask, Relations], Rows],

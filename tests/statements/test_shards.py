@@ -169,6 +169,7 @@ def test_shards_give_the_rows_of_the_undivided_statements(name: str, late: bool,
 
 
 @pytest.mark.parametrize("name", APPS)
+@pytest.mark.few(9)
 def test_shards_give_the_same_whatever_the_batches(name: str) -> None:
     found = statements(APPS[name])
     every = events(5, late=False)

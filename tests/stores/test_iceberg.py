@@ -124,6 +124,7 @@ def test_what_another_program_does_to_a_table_is_put_right(tmp_path: Path, catal
     assert_same(catalog, root)
 
 
+@pytest.mark.slow
 def test_of_two_who_list_at_once_one_is_refused_and_no_file_is_listed_twice(
     tmp_path: Path, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def test_of_two_who_list_at_once_one_is_refused_and_no_file_is_listed_twice(
     assert_same(catalog, root)
 
 
+@pytest.mark.slow
 def test_old_snapshots_go_with_their_metadata(
     tmp_path: Path, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,7 +71,7 @@ def _over_files(spark: SparkSession, ask: Ask, snapshot: FiledSnapshot) -> DataF
         relations[name] = _parquet(spark, ask.aggregation, files)
     parts = ", ".join(f"{name} AS (SELECT * FROM {{{name}}})" for name in relations)
     asked = ask.constant_sql(dialect="spark").replace("{", "{{").replace("}", "}}")
-    return spark.sql(f"WITH {parts} ({asked})", **relations)
+    return spark.sql(f"WITH {parts} ({asked})", None, **relations)
 
 
 def _parquet(spark: SparkSession, aggregation: Aggregation, files: Sequence[str]) -> DataFrame:
