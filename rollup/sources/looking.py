@@ -32,6 +32,8 @@ from rollup.sources.content.lines import blocks, lines
 from rollup.sources.topics.value_kinds import values_of
 
 Values = Sequence[Any]
+Signs = tuple[tuple[str, str], ...]
+"""What to replace in a text, in turn, and by what."""
 MOST = 10_000
 """Records that are looked at."""
 _FILES, _HEAD, _BYTES = 20, 1 << 20, 64 << 20
@@ -44,7 +46,7 @@ _GROUPED = re.compile(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?")
 """Numbers whose thousands are apart by commas."""
 _COMMA = re.compile(r"\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?|\d+(?:,\d+)?")
 """Numbers with a decimal comma, whose thousands are apart by points or blanks."""
-_AMOUNT = re.compile(r"\(?-?([$€£¥₹]?)\s?-?(\d[\d., \u00a0\u202f'’]*?)\s?([$€£¥₹%]?)\)?")
+_AMOUNT = re.compile(r"\(?-?[$€£¥₹]?\s?-?(\d[\d., \u00a0\u202f'’]*?)\s?[$€£¥₹%]?\)?")
 """A number with what people write around it; one in brackets is negative."""
 _WHOLE = re.compile(r"[+-]?\d+")
 _LEADING_ZERO = re.compile(r"0\d+")
@@ -70,9 +72,8 @@ PATTERNS = tuple(
 class Column:
     """A column: the type of the attribute that takes it, and what was seen.
 
-    Its numbers are texts such as `1.234,5 €` where there are `signs`: what to replace in turn, and by what, so that a
-    number is left. `large`: whole numbers that doubles do not have, as those of ids are. `null` is the text that stands
-    for no value.
+    Its numbers are texts such as `1.234,5 €` where there are `signs`, which leave a plain number. `large`: whole numbers that
+    doubles do not have, as those of ids are. `null` is the text that stands for no value.
     """
 
     name: str
@@ -81,7 +82,7 @@ class Column:
     distinct: int
     examples: list[str]
     remarks: list[str] = field(default_factory=list[str])
-    signs: tuple[tuple[str, str], ...] = ()
+    signs: Signs = ()
     large: bool = False
     null: str | None = None
 
@@ -409,9 +410,6 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     return column, values
 
 
-Signs = tuple[tuple[str, str], ...]
-
-
 def _type(there: Values, null: str | None = None) -> tuple[Type, Signs]:
     """The narrowest type that takes all values, and what to replace in texts of numbers before they are read."""
     values = [value for value in there if value != null]
@@ -439,7 +437,7 @@ def _signs(values: Values) -> Signs | None:
     (('$', ''), ('(', '-'), (')', ''), (',', ''))
     """
     written = [_AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None for value in values]
-    bodies = [found[2] for found in written if found]
+    bodies = [found[1] for found in written if found]
     points, commas = (all(map(form.fullmatch, bodies)) for form in (_GROUPED, _COMMA))
     if not all(written) or not (points or commas):
         return None
