@@ -164,7 +164,16 @@ def _types(where: str, given: Mapping[str, str]) -> dict[str, Type]:
 
 
 def _said(where: str, types: Mapping[str, Type], seen: Mapping[str, Type]) -> dict[str, Type]:
-    """The types of the columns that are there. Raises ConfigError for a column that is said and not there."""
+    """The types of the columns that are there.
+
+    Raises ConfigError for a column that is said and not there, and for two that are one to SQL.
+    """
+    folded = [column.lower() for column in seen]
+    if alike := [column for column in seen if folded.count(column.lower()) > 1]:
+        raise ConfigError(
+            f"{where}: the columns {', '.join(alike)} differ by case alone, and SQL does not tell them apart",
+            hint="give one of them another name",
+        )
     for column in types:
         if column not in seen:
             raise ConfigError(f"{where} types names {column!r}, which is no column", hint=f"it has {', '.join(seen)}")
@@ -184,7 +193,7 @@ def _records(where: str, path: Path, types: Mapping[str, Type], given: Mapping[s
             raise ConfigError(f"{where}: {problem.message}", hint=problem.hint) from None
         assert found.place is not None
         options = {**found.options, **given, "kind": found.kind, "path": str(found.place)}
-        columns = {each.name: Type.STRING if each.signs else each.type for each in found.columns}
+        columns = {each.name: Type.STRING if each.signs else each.type for each in found.columns if each.name}
         return found.kind, found.place, options, _said(where, types, columns)
 
     def rows(stream: StreamDef, engine: ColumnEngine) -> pa.Table:

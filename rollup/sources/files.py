@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
@@ -30,7 +31,7 @@ from rollup.sources.base import DEAD, Part, need
 from rollup.sources.content.arrow_rows import arrow_rows
 from rollup.sources.content.by_loop import SCANNED, Records, events, held, scanned_lines, scanner_for
 from rollup.sources.content.damage import PASSING, Unchanged, damaged, unreadable
-from rollup.sources.content.delimited import Delimited
+from rollup.sources.content.delimited import Delimited, column
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
 from rollup.sources.content.encodings import in_utf8, written_in
 from rollup.sources.content.lines import blocks, lines
@@ -231,9 +232,12 @@ class Files:
         more = [*constants, "file_row_number AS __arrival", f"CAST({received} AS BIGINT) AS __received"]
         relation = f"(SELECT *, {', '.join(more)} FROM {file})"
         columns = Columns.of(engine, types, relation, self.own_names)
-        found = self.looked(columns.names, path)
-        if missing := self.missing(columns.names):
-            return self._nothing(engine), self._dead(self._lacks(missing, types), path), found
+        missing = self.missing(columns.names)
+        alike = _alike(self.near(path)) if missing else []
+        found = self.looked([*columns.names, *alike], path)
+        if missing:
+            by_case = f"the columns {', '.join(alike)} differ by case alone, which only CSV and JSON keep apart"
+            return self._nothing(engine), self._dead(by_case if alike else self._lacks(missing, types), path), found
         readers, relation = columns.readers(self.stream, self.renamed), f"{relation} AS {ROW}"
         if columns.exact(self.stream, self.renamed):
             read = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
@@ -254,14 +258,15 @@ class Files:
         ]
 
     def twice(self, there: Sequence[str]) -> list[str]:
-        """The columns of attributes that a CSV file has more than once, see `Delimited.names`."""
-        numbered = {f"{name}:{place}" for name in self.own_names for place in range(len(there))}
+        """The columns of attributes that a CSV file has more than once, see `Delimited.names`; `columns` may name each."""
+        own = self.own_names
+        numbered = {f"{name}:{place}" for name in own for place in range(len(there))}.difference(own)
         again = {
             name.rpartition(":")[0]
             for place, name in enumerate(there)
             if name in numbered and name.endswith(f":{place}")
         }
-        return [name for name in self.own_names if name in again]
+        return [name for name in own if name in again]
 
     def looked(self, there: Collection[str], path: str) -> pa.Table:
         """Of a file that names its columns, if it has any: what it has of those that the configuration names."""
@@ -295,22 +300,27 @@ class Files:
             reason = self._lacks(missing, found) if found else _nameless(self.near(path))
             return self._nothing(engine), self._dead(reason, path), self.looked(found, path)
         if twice := self.twice(found):
-            return self._nothing(engine), self._dead(f"the file has two columns {', '.join(twice)}", path), None
+            first = twice[0]
+            which = ", ".join(name for name in found if name.startswith(f"{first}:"))
+            reason = f"the file has two columns {', '.join(twice)}: `columns` may name {first} and {which}"
+            return self._nothing(engine), self._dead(reason, path), None
         readers, raw = self.text_readers(found), Delimited.text(found)
 
         def read(records: str) -> tuple[int, pa.Table]:
             relation = f"(SELECT *, CAST({received} AS BIGINT) AS __received FROM {records}) AS r"
             return view(engine, self.stream, relation, readers, raw, "true", self._place(path))
 
-        rows, dead, broken = file.load(engine, found, read)
+        rows, dead, broken = file.load(engine, len(found), read)
         seen = pa.concat_tables([self.looked(found, path), great(engine, self.stream)])
         return rows, pa.concat_tables([dead, self.letters(path, broken)]), seen
 
-    def text_readers(self, there: Container[str]) -> Readers:
-        """How attributes are read of texts in columns; one that is not there is null."""
+    def text_readers(self, there: Sequence[str]) -> Readers:
+        """How attributes are read of the columns of a CSV file, which has these; one that is not there is null."""
         nothing = {name: (f"CAST(NULL AS {kind.duckdb})", "false") for name, kind in self.stream.attributes.items()}
         return nothing | {
-            name: self._text(name, kind) for name, kind in self.stream.attributes.items() if self._column(name) in there
+            name: self._text(column(there.index(found)), kind)
+            for name, kind in self.stream.attributes.items()
+            if (found := self._column(name)) in there
         }
 
     def letters(self, path: str, broken: pa.Table) -> pa.Table:
@@ -330,9 +340,8 @@ class Files:
     def _place(path: str) -> str:
         return f"{text(path + ':')} || __arrival"
 
-    def _text(self, name: str, kind: Type) -> tuple[str, str]:
-        column = quoted(self._column(name))
-        return cast(column, kind, self.stream.zone), f"{column} IS NOT NULL"
+    def _text(self, read: str, kind: Type) -> tuple[str, str]:
+        return cast(read, kind, self.stream.zone), f"{read} IS NOT NULL"
 
     def _json(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         placed = f"record AS __arrival, CAST({received} AS BIGINT) AS __received"
@@ -364,6 +373,13 @@ class Files:
 
     def _dead(self, reason: str, path: str) -> pa.Table:
         return pa.table([[self.stream.name], [reason], [path], [""]], schema=DEAD)
+
+
+def _alike(path: str) -> list[str]:
+    """The columns of a Parquet file whose names differ by case alone."""
+    names = pq.read_schema(path).names
+    folded = [name.lower() for name in names]
+    return [name for name in names if folded.count(name.lower()) > 1]
 
 
 def _size(file: Path) -> int:

@@ -237,10 +237,11 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
         delimited = Delimited(str(file), header, separator, "")
         names = delimited.names() if header else []
         width = options.pop("width", len(records[0]) if records else 1)
-        rows, dead = delimited.records(names or [f"c{n + 1}" for n in range(width)], MOST)
+        names = names or [f"c{n + 1}" for n in range(width)]
+        rows, dead = delimited.records(len(names), MOST)
         if dead.num_rows:
             remarks.append(f"{dead.num_rows} lines of {file.name} are no records: {dead['reason'][0].as_py()}")
-        records += rows.slice(0, MOST - len(records)).to_pylist()
+        records += rows.rename_columns(names).slice(0, MOST - len(records)).to_pylist()
         if len(records) >= MOST:
             break
     if options.get("separator") == ",":

@@ -119,11 +119,11 @@ def _json(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int,
 def _csv(files: Files, engine: ColumnEngine, rows: Sequence[Row]) -> tuple[int, pa.Table, pa.Table]:
     each = [files.delimited(row["path"]) for row in rows]
     names = _same([file.names() for file in each]) if each[0].header else files.own_names
-    if files.missing(names) or files.twice(names) or len({name.lower() for name in names}) < len(names):
+    if files.missing(names) or files.twice(names):
         raise Odd
     found, letters = list[pa.Table](), list[pa.Table]()
     for row, file in zip(rows, each, strict=True):
-        records, broken = file.records(names)
+        records, broken = file.records(len(names))
         found.append(records)
         letters.append(files.letters(row["path"], broken))
     relation = "(SELECT * FROM small_files) AS r"

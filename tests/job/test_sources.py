@@ -253,6 +253,50 @@ def test_a_csv_row_that_is_no_utf8_is_a_dead_letter(tmp_path: Path) -> None:
     assert "utf-8" in dead[0]["reason"]
 
 
+@pytest.mark.parametrize("bad", [[], ["b,2.5,many,2000,9,"]], ids=["whole", "with a dead letter"])
+@pytest.mark.parametrize("together", [True, False])
+def test_csv_columns_are_those_of_their_places_whatever_their_names_are(
+    tmp_path: Path, together: bool, bad: list[str]
+) -> None:
+    texts = ["symbol,Price,price,TS,ts,", "a,1.5,3,1000,7,", *bad]
+    files = [lines(tmp_path / name, *texts) for name in ("a.csv", "b.csv")]
+    columns = {"price": "Price", "quantity": "price", "ts": "TS"}
+    rows = [{"path": str(file), "modified": 0, "place": place} for place, file in enumerate(files)]
+    batch = pa.Table.from_pylist(rows) if together else pa.Table.from_pylist(rows).drop(["place"])
+    events, dead = drained(of("csv", tmp_path, columns=columns), batch)
+    assert values(events) == [("a", 1.5, 3, 1000)] * 2
+    raw = {"symbol": "b", "Price": "2.5", "price": "many", "TS": "2000", "ts": "9", "": None}
+    assert [(json.loads(one["raw"]), one["reason"]) for one in dead] == [(raw, "quantity is not a long")] * 2 * len(bad)
+
+
+def test_a_separator_at_the_end_of_each_line_is_no_field(tmp_path: Path) -> None:
+    events, dead = read(of("csv", tmp_path), lines(tmp_path / "f.csv", ",".join(NAMES), *["a,1.5,3,1000,"] * 3))
+    assert (values(events), dead) == ([("a", 1.5, 3, 1000)] * 3, [])
+    events, dead = read(of("csv", tmp_path), lines(tmp_path / "f.csv", ",".join(NAMES), "a,1.5,3,1000,x"))
+    assert (events, [one["reason"] for one in dead]) == ([], ["Expected Number of Columns: 4 Found: 5"])
+
+
+def test_a_csv_column_that_is_there_twice_is_read_where_the_configuration_names_each(tmp_path: Path) -> None:
+    file = lines(tmp_path / "f.csv", "symbol,price,quantity,ts,price", "a,1.5,3,1000,2.5")
+    events, dead = read(of("csv", tmp_path), file)
+    assert not events and "two columns price: `columns` may name price and price:4" in dead[0]["reason"]
+    second = of("csv", tmp_path, columns={"price": "price:4"})
+    assert values(read(second, file)[0]) == [("a", 2.5, 3, 1000)]
+    both = Files(
+        compile_app(TRADES.replace("price double", "price double, last double")).streams["Trades"],
+        {"kind": "csv", "path": str(tmp_path), "columns": {"last": "price:4"}},
+    )
+    assert [(row["price"], row["last"]) for row in read(both, file)[0]] == [(1.5, 2.5)]
+
+
+@pytest.mark.parametrize("names", [["Price", "price"], ["price", "PRICE"]])
+def test_parquet_columns_that_differ_by_case_alone_are_refused_as_that(tmp_path: Path, names: list[str]) -> None:
+    columns = {"symbol": ["a"], names[0]: [1.5], names[1]: [2.5], "quantity": ["3"], "ts": [1000]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    events, dead = read(of("parquet", tmp_path, columns={"price": names[1]}), tmp_path / "a.parquet")
+    assert not events and dead[0]["reason"].startswith(f"the columns {', '.join(names)} differ by case alone")
+
+
 def test_several_csv_files_compressed_or_not_are_read_one_after_another(tmp_path: Path) -> None:
     plain = lines(tmp_path / "a.csv", ",".join(NAMES), "a,1,1,1", "broken")
     packed = tmp_path / "b.csv.gz"

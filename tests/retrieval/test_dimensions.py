@@ -162,6 +162,22 @@ def test_a_wrong_table_is_refused_by_plan_and_by_a_question(table: str, said: st
     assert isinstance(ran.exception, RollupError) and re.search(said, str(ran.exception))
 
 
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_columns_that_differ_by_case_alone_are_refused(tmp_path: Path, ending: str) -> None:
+    texts = {"csv": "symbol,Seats,seats\nA,1,2\n", "json": '{"symbol": "A", "Seats": 1, "seats": 2}\n'}
+    (tmp_path / f"planes.{ending}").write_text(texts[ending])
+    with pytest.raises(ConfigError, match="the columns Seats, seats differ by case alone"):
+        asked(tmp_path, f'path = "planes.{ending}"').query("select * from planes")
+
+
+def test_a_column_without_a_name_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "planes.csv").write_text("symbol,seats,\nA,1,\nB,2,\n")
+    assert asked(tmp_path, 'path = "planes.csv"').query("select * from planes").to_pylist() == [
+        {"symbol": "A", "seats": 1},
+        {"symbol": "B", "seats": 2},
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -9,13 +9,13 @@ import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.columns import ColumnEngine
-from rollup.core.identifiers import quoted
 from rollup.sources.content.lines import blocks
 from rollup.sources.content.records import literal, text
 
@@ -32,6 +32,11 @@ Read = Callable[[str], tuple[int, pa.Table]]
 csv.field_size_limit(sys.maxsize)
 
 
+def column(place: int) -> str:
+    """The name in SQL of the column at a place. Names of files are none there: they may be empty, or differ by case alone."""
+    return f"column_{place}"
+
+
 @dataclass(frozen=True)
 class Delimited:
     """A CSV file and how it is written; `null` is the text that stands for null."""
@@ -42,23 +47,26 @@ class Delimited:
     null: str
 
     def names(self) -> list[str]:
-        """The names in the first line; one that stands there again has its number beside it."""
-        found = next(self._parsed(most=_SPAN + 1), (0, "", []))[2]
-        names = found if isinstance(found, list) else []
+        """The names in the first line; one that stands there again has its number beside it.
+
+        A last column without a name is that of a separator at the end of each line, which the first line may lack.
+        """
+        first, second = (*(fields for *_, fields in islice(self._parsed(most=_SPAN + 2), 2)), [], [])[:2]
+        names = first if isinstance(first, list) else []
+        if len(second) == len(names) + 1 and second[-1] == "" and names and isinstance(second, list):
+            names = [*names, ""]
         return [f"{name}:{number}" if name in names[:number] else name for number, name in enumerate(names)]
 
     @staticmethod
-    def text(columns: Sequence[str]) -> str:
-        """SQL for a record of a relation `r` with some columns, as JSON."""
-        if len({name.lower() for name in columns}) < len(columns):
-            return "CAST(TO_JSON(r) AS VARCHAR)"
-        fields = ", ".join(f"{text(name)}: r.{quoted(name)}" for name in columns)
-        return f"CAST(TO_JSON({{{fields}}}) AS VARCHAR)"
+    def text(names: Sequence[str]) -> str:
+        """SQL for a record of a relation `r` of the columns of a file, as JSON."""
+        fields = (f"{text(name)}, r.{column(place)}" for place, name in enumerate(names))
+        return f"CAST(JSON_OBJECT({', '.join(fields)}) AS VARCHAR)"
 
-    def load(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
+    def load(self, engine: ColumnEngine, columns: int, read: Read) -> tuple[int, pa.Table, pa.Table]:
         """What `read` makes of the records, and the lines that are none: `line`, `reason`, `raw`.
 
-        `read` is given a relation of the columns, by the names given, as texts, and of `__arrival`; it says how many
+        `read` is given a relation of so many columns, see `column`, as texts, and of `__arrival`; it says how many
         rows that has. Perhaps it is called twice, and then the second time counts.
         """
         try:
@@ -68,12 +76,12 @@ class Delimited:
         return self._one_by_one(engine, columns, read) if found is None else found
 
     def _at_once(
-        self, engine: ColumnEngine, columns: Sequence[str], read: Read
+        self, engine: ColumnEngine, columns: int, read: Read
     ) -> tuple[int, pa.Table, pa.Table] | None:
         """None when not every record was seen."""
         for name in _REJECTS:
             engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
-        typed = ", ".join(f"{text(name)}: 'VARCHAR'" for name in columns)
+        typed = ", ".join(f"{column(place)}: 'VARCHAR'" for place in range(columns))
         options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = {text(self.null)}"
         rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
         rows, dead = read(
@@ -110,14 +118,14 @@ class Delimited:
             count += int(np.count_nonzero(filled))
         return count
 
-    def _one_by_one(self, engine: ColumnEngine, columns: Sequence[str], read: Read) -> tuple[int, pa.Table, pa.Table]:
+    def _one_by_one(self, engine: ColumnEngine, columns: int, read: Read) -> tuple[int, pa.Table, pa.Table]:
         found, broken = self.records(columns)
         placed = found.append_column("__arrival", pa.array(range(found.num_rows), pa.int64()))
         with engine.tables({"csv_rows": placed}):
             return *read("csv_rows"), broken
 
-    def records(self, columns: Sequence[str], most: int | None = None) -> tuple[pa.Table, pa.Table]:
-        """The records, their fields as texts by the names given, and the lines that are none, as `load` returns them.
+    def records(self, columns: int, most: int | None = None) -> tuple[pa.Table, pa.Table]:
+        """The records, so many fields of each as texts, and the lines that are none, as `load` returns them.
 
         With `most`, those of the beginning that holds so many lines.
         """
@@ -125,12 +133,12 @@ class Delimited:
         for line, raw, fields in self._parsed(self.header, most):
             if isinstance(fields, str):
                 broken.append({"line": line, "reason": fields, "raw": raw})
-            elif len(fields) != len(columns):
-                reason = f"Expected Number of Columns: {len(columns)} Found: {len(fields)}"
+            elif len(fields) != columns:
+                reason = f"Expected Number of Columns: {columns} Found: {len(fields)}"
                 broken.append({"line": line, "reason": reason, "raw": raw})
             else:
                 rows.append([None if field == self.null else field for field in fields])
-        found = {name: pa.array([row[i] for row in rows], pa.string()) for i, name in enumerate(columns)}
+        found = {column(place): pa.array([row[place] for row in rows], pa.string()) for place in range(columns)}
         return pa.table(found), pa.Table.from_pylist(broken, schema=_BROKEN)
 
     def _parsed(self, skip: bool = False, most: int | None = None) -> Iterator[tuple[int, str, list[str] | str]]:
