@@ -80,6 +80,7 @@ from rollup.core.options import (
     refuse_unknown,
     table,
     text,
+    text_or_texts,
     texts,
     url,
     variable,
@@ -149,7 +150,7 @@ _TABLE: Known = {
     "glob": text,
     "header": flag,
     "separator": any_text,
-    "null": any_text,
+    "null": text_or_texts,
     "encoding": encoding,
 }
 _METRICS: Known = {"port": whole(0, 65535), "host": text}

@@ -29,6 +29,7 @@ _SCHEMA = Annotated[str, typer.Option(help="Of a topic in Avro without a registr
 _MOST_KEYS, _MOST_MEASURES = 2, 4
 _MINUTE, _DAY = 60_000, 86_400_000
 _STORED = "yyyy-MM-dd HH:mm:ss.SSS"
+_ZONED = _STORED + "Z"
 _TO_MS = {"seconds": "{} * 1000L", "microseconds": "{} / 1000L", "nanoseconds": "{} / 1000000L"}
 
 
@@ -72,8 +73,14 @@ def init(
     seen = look(data, _values(registry, schema_file))
     if seen.time is None:
         kinds = ", ".join(f"{_shown(each.name)} {each.type}" for each in seen.columns)
-        hint = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
-        raise ConfigError(f"no column of {data} says when an event was", hint=hint)
+        known = f"a time in ISO form, in milliseconds, or as 05.01.2018 13:04; its columns are {kinds}"
+        if seen.kind == "csv" and len(seen.columns) == 1:
+            known = (
+                f"its lines have one field each: write another separator, or JSON lines, as jq and Vector do; {known}"
+            )
+        raise ConfigError(
+            f"no column of {data} says when an event was", hint="; ".join([*map(_plain, seen.remarks), known])
+        )
     draft = _Draft(
         seen, seen.time, _word(name or Path(data).name.partition(".")[0]), zone, _Sql() if sql else _SiddhiQl()
     )
@@ -219,7 +226,8 @@ class _Draft:
                 yield f"-- {_shown(each.name)} is written as {self.time.pattern}."
                 if self.time.doubtful:
                     yield f"-- CHECK THIS: {self.time.doubtful}."
-                shown.append(f"time:dateFormat({text}, '{_STORED}', {self.form.text(self.time.pattern)}) as {name}")
+                stored = _ZONED if self.time.offsets else _STORED
+                shown.append(f"time:dateFormat({text}, '{stored}', {self.form.text(self.time.pattern)}) as {name}")
             elif each.signs and each in self.measures:
                 yield f"-- {_shown(each.name)}: {_plain('; '.join(each.remarks))}."
                 number = name
@@ -313,6 +321,8 @@ def _about_time(seen: Seen) -> Iterator[str]:
     yield (f"Time: {_shown(time.column)}, {first:%Y-%m-%d %H:%M:%S} to {last:%Y-%m-%d %H:%M:%S}{zoned}.")
     if time.doubtful:
         yield f"{time.doubtful}: the first was taken."
+    if time.odd:
+        yield f"No time is {', '.join(_shown(str(value)) for value in time.odd[:3])}: {len(time.odd):,} records without one are dead letters."
     yield f"Disorder: at most {time.disorder / 1000:,.3f} seconds." if time.disorder else "Events come in order."
 
 

@@ -119,8 +119,20 @@ class Rewritten(Expression, exp.Func):
 
 
 def _duckdb_rewritten(self: Generator, node: Rewritten) -> str:
-    source, target = self.sql(node, "source"), self.sql(node, "target")
-    return f"STRFTIME(TRY_STRPTIME({self.sql(node, 'this')}, {source}), {target})"
+    return f"STRFTIME({parsed_time(self.sql(node, 'this'), node.args['source'].name)}, {self.sql(node, 'target')})"
+
+
+def parsed_time(text: str, pattern: str) -> str:
+    """DuckDB's SQL for the time of a text by a pattern in its letters, in UTC where that has an offset; null of another text.
+
+    >>> parsed_time("x", "%d.%m.%Y")
+    "TRY_STRPTIME(x, '%d.%m.%Y')"
+    """
+    written = "'" + pattern.replace("'", "''") + "'"
+    if "%z" not in pattern:
+        return f"TRY_STRPTIME({text}, {written})"
+    zoned = f"REGEXP_REPLACE({text}, '(Z|UTC|GMT)$', '+00:00')"
+    return f"TIMEZONE('UTC', TRY_STRPTIME({zoned}, {written}))"
 
 
 MOST_CHARACTERS = 1 << 24

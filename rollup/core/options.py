@@ -111,6 +111,16 @@ def any_text(value: Any) -> str | None:
     return None if isinstance(value, str) else "a text"
 
 
+def text_or_texts(value: Any) -> str | None:
+    """A text, which may be empty, or a list of them.
+
+    >>> text_or_texts(""), text_or_texts(["", "NA"]), text_or_texts(0)
+    (None, None, 'a text, or a list of texts, e.g. ["", "NA"]')
+    """
+    fits = isinstance(value, str) or names(value) is None
+    return None if fits else 'a text, or a list of texts, e.g. ["", "NA"]'
+
+
 def flag(value: Any) -> str | None:
     """True or false."""
     return None if isinstance(value, bool) else "true or false"

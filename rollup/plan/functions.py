@@ -165,6 +165,8 @@ def _date_format(arguments: Arguments) -> Bound:
         hint = "time:dateFormat(x, 'yyyy-MM-dd HH:mm:ss', 'dd.MM.yyyy HH:mm')"
         raise PlanError("the patterns of time:dateFormat are texts", hint=hint)
     target, source = (exp.Literal.string(letters(each.name)) for each in patterns)
+    if "%z" in target.name and "%z" not in source.name:
+        raise PlanError("the time is to be written with an offset, and is read without one", hint="Z in both patterns")
     return Bound(Rewritten(this=arguments[0].sql, target=target, source=source), Type.STRING)
 
 

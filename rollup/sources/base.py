@@ -91,6 +91,16 @@ class Remote(Protocol):
         ...
 
 
+def nulls(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts of a CSV that stand for no value; without the option `null` the empty one does.
+
+    >>> nulls({}), nulls({"null": "NA"}), nulls({"null": ["", "-"]})
+    (('',), ('NA',), ('', '-'))
+    """
+    said: str | list[str] = options.get("null", "")
+    return (said,) if isinstance(said, str) else tuple(said)
+
+
 def need(stream: StreamDef, options: Mapping[str, Any], *names: str) -> None:
     """Raise ConfigError unless all options are there."""
     for name in names:

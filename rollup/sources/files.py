@@ -27,13 +27,13 @@ from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
 from rollup.plan.types import Type
 from rollup.sources import file_stream
-from rollup.sources.base import DEAD, Part, need
+from rollup.sources.base import DEAD, Part, need, nulls
 from rollup.sources.content.arrow_rows import arrow_rows
 from rollup.sources.content.by_loop import SCANNED, Records, events, held, scanned_lines, scanner_for
 from rollup.sources.content.damage import PASSING, Unchanged, damaged, unreadable
 from rollup.sources.content.delimited import Delimited, column
 from rollup.sources.content.documents import IS_OBJECT, OK, Documents, read_documents
-from rollup.sources.content.encodings import in_utf8, written_in
+from rollup.sources.content.encodings import in_utf8, no_text, written_in
 from rollup.sources.content.lines import blocks, lines
 from rollup.sources.content.presence import check_names, great, json_looked, looked, objects
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, text, view
@@ -61,7 +61,7 @@ class Files:
     need not be there).
 
     For csv and json also `encoding` (of the files' text, UTF-8); for csv `header` (true), `separator` (,) and `null` (the
-    text that stands for null, empty).
+    texts that stand for null, the empty one).
 
     A file counts when its name appears, whatever its age, so write it aside and rename it. `create` (false) makes the
     folder when it is not there.
@@ -291,7 +291,7 @@ class Files:
     def delimited(self, path: str) -> Delimited:
         """A CSV file as it is configured."""
         header = bool(self.options.get("header", True))
-        return Delimited(self.near(path), header, self.options.get("separator", ","), self.options.get("null", ""))
+        return Delimited(self.near(path), header, self.options.get("separator", ","), nulls(self.options))
 
     def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         file = self.delimited(path)
@@ -401,7 +401,10 @@ def _fetch(name: str, copy: str) -> None:
 
 def _nameless(path: str) -> str:
     """Why the first line of a file names no columns."""
-    encoding = written_in(next(blocks(path, _HEAD), b""))
+    head = next(blocks(path, _HEAD), b"")
+    if what := no_text(head):
+        return f"the file is no CSV: {what}"
+    encoding = written_in(head)
     return (
         f'the file is no UTF-8; `encoding = "{encoding}"` in its table of the configuration may be what it is'
         if encoding

@@ -16,6 +16,7 @@ from rollup.core.options import (
     place,
     settings,
     text,
+    text_or_texts,
     texts,
     whole,
 )
@@ -38,7 +39,7 @@ _TEXTS: Known = {**_FILES, "encoding": encoding}
 _FILES_ENTRY = "rollup.sources.files:Files"
 KINDS: dict[str, Provider] = {
     "parquet": Provider(_FILES_ENTRY, _FILES, ("path",)),
-    "csv": Provider(_FILES_ENTRY, {**_TEXTS, "header": flag, "separator": any_text, "null": any_text}, ("path",)),
+    "csv": Provider(_FILES_ENTRY, {**_TEXTS, "header": flag, "separator": any_text, "null": text_or_texts}, ("path",)),
     "json": Provider(_FILES_ENTRY, _TEXTS, ("path",)),
     "delta": Provider(
         "rollup.sources.delta:Delta",
@@ -67,7 +68,7 @@ KINDS: dict[str, Provider] = {
             "slack": elsewhere,
             "values": one_of("csv", "text"),
             "separator": any_text,
-            "null": any_text,
+            "null": text_or_texts,
             "fields": names,
             FORMAT: one_of(DEBEZIUM),
             READ: one_of(TASKS, SPARK),

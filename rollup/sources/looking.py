@@ -22,12 +22,13 @@ import duckdb
 import pyarrow as pa
 
 from rollup.core.calendar import parse_timestamp
+from rollup.core.dialects import parsed_time
 from rollup.core.errors import ConfigError, RollupError
 from rollup.plan.reading import Unreadable, read
 from rollup.plan.time_patterns import letters
 from rollup.plan.types import Type
-from rollup.sources.content.delimited import Delimited
-from rollup.sources.content.encodings import in_utf8, written_in
+from rollup.sources.content.delimited import Delimited, column
+from rollup.sources.content.encodings import in_utf8, no_text, written_in
 from rollup.sources.content.lines import blocks, lines
 from rollup.sources.topics.value_kinds import values_of
 
@@ -48,23 +49,33 @@ _COMMA = re.compile(r"\d{1,3}(?:[. \u00a0\u202f'’]\d{3})+(?:,\d+)?|\d+(?:,\d+)
 """Numbers with a decimal comma, whose thousands are apart by points or blanks."""
 _AMOUNT = re.compile(r"\(?-?[$€£¥₹]?\s?-?(\d[\d., \u00a0\u202f'’]*?)\s?[$€£¥₹%]?\)?")
 """A number with what people write around it; one in brackets is negative."""
+_ABBREVIATED = re.compile(r"\d\s*[A-Z]{2,5}$")
+"""A time with a zone such as CEST, which means another one elsewhere."""
 _WHOLE = re.compile(r"[+-]?\d+")
 _LEADING_ZERO = re.compile(r"0\d+")
 _TIME_NAME = re.compile(r"time|date|stamp|^ts$|_ts$|_at$|^at$|when|epoch|^day$|zeit|datum|fecha|heure", re.IGNORECASE)
+_SUMMED = 28
+"""Digits of decimals that are added up."""
 _MONEY = re.compile(
     r"price|amount|cost|fee|tax|revenue|balance|paid|payment|salary|betrag|preis|umsatz|kosten|importe|prix|montant",
     re.IGNORECASE,
 )
+_ODD = 10
+"""Of so many values in a column that is called a time, one may be none: its record is a dead letter."""
 _ROOM = 3
 """Digits that numbers may have more than those that were seen."""
 _CLOCKS = (" HH:mm:ss", " HH:mm", " hh:mm:ss a", " hh:mm a")
 _EPOCHS = (("seconds", 1e8, 5e9, Decimal(1000)), ("milliseconds", 1e11, 5e12, Decimal(1)),
            ("microseconds", 1e14, 5e15, Decimal("1e-3")), ("nanoseconds", 1e17, 9e18, Decimal("1e-6")))  # fmt: skip
-PATTERNS = tuple(
-    f"{day}{clock}"
-    for day in ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "dd-MMM-yyyy", "dd MMM yyyy",
-                "yyyyMMdd", "dd.MM.yy", "MM/dd/yy", "dd/MM/yy")
-    for clock in (" HH:mm:ss", " HH:mm", " hh:mm:ss a", " hh:mm a", "'T'HH:mm:ss", "")
+PATTERNS = (
+    "yyyyMMdd'T'HHmmssZ", "yyyyMMdd'T'HHmmss", "yyyyMMddHHmmss", "YYYY-'W'ww-u", "yyyy-DDD", "dd/MMM/yyyy:HH:mm:ss Z",
+    "EEE, dd MMM yyyy HH:mm:ss Z", "EEE MMM d HH:mm:ss yyyy", "yyyy-MM-dd HH:mm:ss Z", "MMM d, yyyy h:mm:ss a",
+    *(
+        f"{day}{clock}"
+        for day in ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "dd-MMM-yyyy", "dd MMM yyyy",
+                    "yyyyMMdd", "dd.MM.yy", "MM/dd/yy", "dd/MM/yy")
+        for clock in (" HH:mm:ss", " HH:mm", " hh:mm:ss a", " hh:mm a", "'T'HH:mm:ss", "")
+    ),
 )  # fmt: skip
 
 
@@ -73,7 +84,7 @@ class Column:
     """A column: the type of the attribute that takes it, and what was seen.
 
     Its numbers are texts such as `1.234,5 €` where there are `signs`, which leave a plain number. `large`: whole numbers that
-    doubles do not have, as those of ids are. `null` is the text that stands for no value.
+    doubles do not have, as those of ids are, and all that are too long to be added up. `blanks` are texts that stand for no value.
     """
 
     name: str
@@ -84,7 +95,7 @@ class Column:
     remarks: list[str] = field(default_factory=list[str])
     signs: Signs = ()
     large: bool = False
-    null: str | None = None
+    blanks: tuple[str, ...] = ()
 
 
 @dataclass
@@ -92,7 +103,7 @@ class Time:
     """The column that says when an event was, and how it says so.
 
     `unit` is that of a number, `parts` whether it has a part of that, `pattern` that of a text which is no ISO time, `clock` the column with the time of a day.
-    `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: these say their zone.
+    `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: these say their zone. `odd` are values that are no time.
     """
 
     column: str
@@ -103,6 +114,7 @@ class Time:
     texts: bool = False
     offsets: bool = False
     doubtful: str | None = None
+    odd: Sequence[Any] = ()
     instants: list[int] = field(default_factory=list[int])
 
     @property
@@ -137,7 +149,7 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
 
     Raises ConfigError with what can be looked at.
     """
-    place, folder = Path(data), None
+    place, folder, others = Path(data), None, list[str]()
     if data.startswith(_TOPIC):
         servers, _, topic = data.removeprefix(_TOPIC).partition("/")
         kind, options = "kafka", {"servers": servers, "topic": topic, **(how or {})}
@@ -150,10 +162,11 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
         kind, options, found = "delta", dict[str, Any](), _delta(place)
         folder = place
     else:
-        kind, files, options, folder = _files(place)
+        kind, files, options, folder = _files(place, others)
         with _texts(kind, files, options) as texts:
             found = _READ[kind](texts, options)
     records, remarks = found
+    remarks += others
     if not records:
         hint = "; ".join(remarks) or "at least one is needed, to see what its columns are"
         raise ConfigError(f"no record could be read in {data}", hint=hint)
@@ -162,16 +175,24 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
     values = dict[str, Values]()
     for name in names:
         given = [record.get(name) for record in records]
-        if all(isinstance(value, (dict, list)) or value is None for value in given):
-            remarks.append(f"{name} holds lists or objects, which no attribute takes")
+        there = [value for value in given if value is not None]
+        if there and all(isinstance(value, (dict, list)) for value in there):
+            path = kind in ("json", "kafka") and re.fullmatch(r"[\w.]+", name)
+            cure = f'; `columns = {{ x = "$.{name}[0]" }}` reads one of them' if path else ""
+            remarks.append(f"{name} holds lists or objects, which no attribute takes{cure}")
             continue
-        columns[name], values[name] = _column(name, given)
-    nulls = {column.null for column in columns.values() if column.null is not None}
+        if there or name:
+            columns[name], values[name] = _column(name, given)
+    nulls = {text for column in columns.values() for text in column.blanks}
     if kind == "csv" and nulls:
-        options["null"] = sorted(nulls)[0]
-        if len(nulls) > 1:
-            remarks.append(f"{', '.join(sorted(nulls))} stand for no value, and only {options['null']} can be said")
-    return Seen(kind, folder, options, len(records), [*columns.values()], _time(columns, values), remarks)
+        options["null"] = sorted({"", *nulls})
+        for column in columns.values():
+            if texts := sorted(nulls.intersection(values[column.name]).difference(column.blanks)):
+                column.remarks.append(f"{', '.join(texts)} stand for no value, as in other columns")
+    time = _time(columns, values)
+    if time is None:
+        remarks += (f"{name}: {_no_time(values[name])}" for name in columns if _TIME_NAME.search(name))
+    return Seen(kind, folder, options, len(records), [*columns.values()], time, remarks)
 
 
 # Records
@@ -179,7 +200,7 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
 Found = tuple[list[dict[str, Any]], list[str]]
 
 
-def _files(place: Path) -> tuple[str, list[Path], dict[str, Any], Path]:
+def _files(place: Path, remarks: list[str]) -> tuple[str, list[Path], dict[str, Any], Path]:
     """Of which kind the files are, these, oldest first, what a source must be told to find them, and their folder."""
     if place.is_file():
         kind = _kind_of(place) or ("csv" if place.suffix.lower() in ("", ".txt", ".dat", ".log") else None)
@@ -192,6 +213,9 @@ def _files(place: Path) -> tuple[str, list[Path], dict[str, Any], Path]:
         raise ConfigError(f"{place} has no files that end in .csv, .json or .parquet", hint="or a Delta table's folder")
     kind = max(set(kinds), key=lambda each: (kinds.count(each), each))
     files = sorted((f for f in every if _kind_of(f) == kind), key=lambda f: (int(f.stat().st_mtime), str(f)))
+    if others := sorted(file.name for file in every if _kind_of(file) != kind):
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        remarks.append(f"{', '.join(others[:3])}{more} were not looked at: they are no {kind} by their names")
     endings = {"." + file.name.partition(".")[2] if "." in file.name else "" for file in files}
     usual = all(f".{kind}" in ending for ending in endings)
     return kind, files, {} if usual else {"glob": f"*{_common(endings)}"}, place
@@ -216,6 +240,8 @@ def _common(endings: set[str]) -> str:
 def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Generator[Sequence[Path]]:
     """Files of text in UTF-8; of others the beginning is copied, and the options say how they are written."""
     head = b"" if kind == "parquet" else next(blocks(str(files[0]), _HEAD), b"")
+    if what := no_text(head):
+        raise ConfigError(f"{files[0].name} is no {kind}: {what}")
     encoding = written_in(head)
     if encoding is None:
         yield files
@@ -234,14 +260,19 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
         if "separator" not in options:
             options |= _dialect(file)
         header, separator = options.get("header", True), options.get("separator", ",")
-        delimited = Delimited(str(file), header, separator, "")
+        delimited = Delimited(str(file), header, separator, ("",))
         names = delimited.names() if header else []
         width = options.pop("width", len(records[0]) if records else 1)
         names = names or [f"c{n + 1}" for n in range(width)]
         rows, dead = delimited.records(len(names), MOST)
         if dead.num_rows:
             remarks.append(f"{dead.num_rows} lines of {file.name} are no records: {dead['reason'][0].as_py()}")
-        records += rows.rename_columns(names).slice(0, MOST - len(records)).to_pylist()
+        named = {column(place): name for place, name in enumerate(names)}
+        first = {place: name for place, name in named.items() if name} if header else {}
+        kept = [row for row in rows.slice(0, MOST - len(records)).to_pylist() if {**row, **first} != row or not first]
+        if again := min(rows.num_rows, MOST - len(records)) - len(kept):
+            remarks.append(f"{again} lines of {file.name} are its first line again, and dead letters")
+        records += ({named[place]: value for place, value in row.items()} for row in kept)
         if len(records) >= MOST:
             break
     if options.get("separator") == ",":
@@ -320,7 +351,7 @@ def _objects(texts: Iterable[str], cure: str) -> Found:
     records, wrong = list[dict[str, Any]](), 0
     for line in texts:
         try:
-            found = json.loads(line)
+            found = json.loads(line, object_pairs_hook=_first)
         except ValueError:
             found = None
         if isinstance(found, dict):
@@ -330,6 +361,18 @@ def _objects(texts: Iterable[str], cure: str) -> Found:
         if len(records) >= MOST:
             break
     return records, [f"{wrong} lines are no JSON object ({cure})"] if wrong else []
+
+
+def _first(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """The members of an object; of those of one name the first counts.
+
+    >>> _first([("a", 1), ("a", 2)])
+    {'a': 1}
+    """
+    found = dict[str, Any]()
+    for name, value in pairs:
+        found.setdefault(name, value)
+    return found
 
 
 def _members(record: Mapping[str, Any], before: str = "", depth: int = 3) -> Iterator[tuple[str, Any]]:
@@ -379,18 +422,24 @@ _READ: Mapping[str, Callable[[Sequence[Path], dict[str, Any]], Found]] = {
 def _column(name: str, given: Values) -> tuple[Column, Values]:
     """A column and its values, with null where a text stands for none."""
     there = [value for value in given if value is not None]
-    texts = {str(value) for value in there}
-    null = next((word for word in _NULLS if word in texts and _type(there, word)[0] is not _type(there)[0]), None)
-    kind, signs = _type(there, null)
-    values = [None if value is None or (null is not None and value == null) else value for value in given]
+    kind, signs = _type(there)
+    words = tuple(word for word in _NULLS if word in there)
+    bare, bare_signs = _type([value for value in there if value not in words]) if words else (kind, signs)
+    if bare is not kind:
+        kind, signs = bare, bare_signs
+        words = tuple(word for word in words if signs or not _fits(word, kind))
+    else:
+        words = ()
+    values = [None if value in words else value for value in given]
     distinct = {str(value) for value in values if value is not None}
     column = Column(
         name, kind, sum(value is None for value in values), len(distinct),
-        [str(value) for value in dict.fromkeys(map(str, there)) if value != null][:3], signs=signs,
-        large=kind is Type.LONG and any(abs(int(value)) > 2**53 for value in values if value is not None), null=null,
+        [value for value in dict.fromkeys(map(_example, there)) if value not in words][:3], signs=signs, blanks=words,
     )  # fmt: skip
     numbers = [_plain(value, signs) for value in values if value is not None]
     exact = _exact(name, numbers) if kind is Type.DOUBLE else None
+    large = kind is Type.LONG and any(abs(int(value)) > 2**53 for value in values if value is not None)
+    column.large = large or (exact is not None and exact.digits[0] > _SUMMED)
     if column.large:
         column.remarks.append("too large to be added up")
     if signs:
@@ -404,16 +453,20 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
         column.remarks.append("more digits than a number has" if exact is Type.STRING else said)
     elif any(isinstance(value, Decimal) for value in there):
         column.remarks.append("decimals of too many digits to be added up exactly, read as double")
-    if null is not None:
-        column.remarks.append(f"{null!r} stands for no value")
+    if words:
+        stand = "stands" if len(words) == 1 else "stand"
+        column.remarks.append(f"{', '.join(map(repr, words))} {stand} for no value")
     if not there:
         column.remarks.append("no value was seen")
     return column, values
 
 
-def _type(there: Values, null: str | None = None) -> tuple[Type, Signs]:
+def _example(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+def _type(values: Values) -> tuple[Type, Signs]:
     """The narrowest type that takes all values, and what to replace in texts of numbers before they are read."""
-    values = [value for value in there if value != null]
     if not values:
         return Type.STRING, ()
     if all(isinstance(value, bool) or str(value).lower() in ("true", "false") for value in values):
@@ -522,7 +575,7 @@ def _with_clock(time: Time, columns: Mapping[str, Column], values: Mapping[str, 
             pattern = (time.pattern or "yyyy-MM-dd") + clock
             instants = _by_pattern(both, pattern)
             if instants is not None:
-                time.clock, time.pattern, time.instants = name, pattern, instants
+                time.clock, time.pattern, time.instants = name, pattern, [at for at in instants if at is not None]
                 return
 
 
@@ -530,41 +583,96 @@ def _as_time(name: str, given: Values) -> Time | None:
     there = [value for value in given if value is not None]
     if not there or any(isinstance(value, bool) for value in there):
         return None
+    most = len(there) // _ODD if _TIME_NAME.search(name) else 0
     if all(isinstance(value, date) for value in there):
         return Time(name, instants=[read(value, Type.LONG) for value in there])
-    if all(isinstance(value, str) for value in there):
-        stamps = _stamps(there)
-        if stamps is not None:
-            zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
-            return Time(name, texts=True, offsets=zoned, instants=stamps)
-        fitting = [pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern) is not None]
-        fitting = [pattern for pattern in fitting if _by_pattern(there, pattern) is not None]
-        if fitting:
-            other = next((p for p in fitting[1:] if {p[:2], fitting[0][:2]} == {"MM", "dd"}), None)
-            doubtful = f"{fitting[0]!r} and {other!r} both fit" if other else None
-            return Time(
-                name, texts=True, pattern=fitting[0], doubtful=doubtful, instants=_by_pattern(there, fitting[0]) or []
-            )
-    whole = all(_fits(value, Type.LONG) for value in there)
-    if whole or all(_fits(value, Type.DOUBLE) for value in there):
-        numbers = [Decimal(str(value)) for value in there]
-        for unit, low, high, factor in _EPOCHS if whole else _EPOCHS[:1]:
-            if all(low <= number < high for number in numbers):
-                return Time(name, unit=unit, parts=not whole, instants=[int(number * factor) for number in numbers])
+    if all(isinstance(value, str) for value in there) and (time := _as_text(name, there, most)):
+        return time
+    units = [_unit(value) for value in there]
+    for unit, *_, factor in _EPOCHS:
+        if units.count(unit) >= len(there) - most and units.count(unit):
+            fitting = [Decimal(str(value)) for value, found in zip(there, units, strict=True) if found == unit]
+            parts = not all(_fits(value, Type.LONG) for value, found in zip(there, units, strict=True) if found == unit)
+            if parts and unit != "seconds":
+                return None
+            odd = [value for value, found in zip(there, units, strict=True) if found != unit]
+            return Time(name, unit=unit, parts=parts, odd=odd, instants=[int(number * factor) for number in fitting])
     return None
 
 
-def _stamps(there: Iterable[str]) -> list[int] | None:
-    try:
-        return [parse_timestamp(value)[0] for value in there]
-    except RollupError:
+def _unit(value: Any) -> str | None:
+    """The unit of a number that may be an instant; None of any other value.
+
+    >>> _unit(1_720_000_000), _unit("1720000000000"), _unit("NaN"), _unit(7)
+    ('seconds', 'milliseconds', None, None)
+    """
+    if not _fits(value, Type.DOUBLE) or not (number := Decimal(str(value).strip().replace("_", ""))).is_finite():
         return None
+    return next((unit for unit, low, high, _ in _EPOCHS if low <= number < high), None)
 
 
-def _by_pattern(values: Values, pattern: str) -> list[int] | None:
-    """The instants of texts in a pattern; None when one of them is not written so."""
+def _as_text(name: str, there: Sequence[str], most: int) -> Time | None:
+    """A column of texts as the time, where at most so many of them are none."""
+    stamps = _stamps(there, most)
+    if stamps is not None:
+        zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
+        return Time(name, texts=True, offsets=zoned, **_split(there, stamps))
+    fitting = [pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern, most) is not None]
+    fitting = [pattern for pattern in fitting if _by_pattern(there, pattern, most) is not None]
+    if not fitting:
+        return None
+    best = max(
+        fitting,
+        key=lambda pattern: (
+            sum(at is not None for at in _by_pattern(there, pattern, most) or ()),
+            -fitting.index(pattern),
+        ),
+    )
+    other = next((p for p in fitting if {p[:2], best[:2]} == {"MM", "dd"} and p[2:3] == best[2:3] and p != best), None)
+    doubtful = f"{best!r} and {other!r} both fit" if other else None
+    instants = _by_pattern(there, best, most) or []
+    return Time(name, texts=True, pattern=best, offsets="Z" in best, doubtful=doubtful, **_split(there, instants))
+
+
+def _split(there: Values, instants: Sequence[int | None]) -> dict[str, Any]:
+    return {
+        "instants": [at for at in instants if at is not None],
+        "odd": [value for value, at in zip(there, instants, strict=True) if at is None],
+    }
+
+
+def _no_time(there: Values) -> str:
+    """Why a column that is called a time is none."""
+    given = [value for value in there if value is not None]
+    units = sorted({unit for value in given if (unit := _unit(value))})
+    if len(units) > 1:
+        return f"its numbers are of several units, {' and '.join(units)}; write all in milliseconds"
+    first = next((value for value in given if not isinstance(value, str) or _stamps([value], 0) is None), None)
+    if first is None:
+        return "it has no value"
+    cure = "; write an offset, or a name such as Europe/Berlin, for its zone" if _ABBREVIATED.search(str(first)) else ""
+    return f"{first} is in no form that is known{cure}"
+
+
+def _stamps(there: Iterable[str], most: int) -> list[int | None] | None:
+    """The instants of ISO texts; None where more than so many of them are none."""
+    found, odd = list[int | None](), 0
+    for value in there:
+        try:
+            found.append(parse_timestamp(value)[0])
+        except RollupError:
+            found.append(None)
+            odd += 1
+            if odd > most:
+                return None
+    return found if odd < len(found) else None
+
+
+def _by_pattern(values: Values, pattern: str, most: int = 0) -> list[int | None] | None:
+    """The instants of texts in a pattern; None where more than so many of them are not written so."""
     there = [value for value in values if value is not None]
     rows = duckdb.execute(
-        "SELECT epoch_ms(try_strptime(unnest(?::VARCHAR[]), ?))", [there, letters(pattern)]
+        f"SELECT epoch_ms({parsed_time('unnest(?::VARCHAR[])', letters(pattern))})", [there]
     ).fetchall()
-    return None if any(at is None for (at,) in rows) else [at for (at,) in rows]
+    odd = sum(at is None for (at,) in rows)
+    return None if odd > most or odd == len(rows) else [at for (at,) in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,10 +63,13 @@ def _epoch(factor: int, parts: str = "") -> Callable[[Path], Path]:
 
 def _csv(pattern: str, separator: str = ",", **how: Any) -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
+        zone = timezone(timedelta(minutes=how.get("offset", 0)))
         rows = [
-            separator.join((at.strftime(pattern), PLACES[n % 2], how.get("number", str)(n)))
+            separator.join((at.astimezone(zone).strftime(pattern), PLACES[n % 2], how.get("number", str)(n)))
+            + how.get("behind", "")
             for n, at in enumerate(TIMES)
         ]
+        rows += how.get("more", ())
         head = [] if how.get("headless") else [separator.join(how.get("names", ("Datum", "place", "n")))]
         text = how.get("end", "\n").join([*head, *rows, ""])
         content = text.encode(how.get("encoding", "utf-8"))
@@ -119,6 +122,24 @@ DATA: Mapping[str, tuple[Callable[[Path], Path], str, str]] = {
     "day and clock": (_csv("%d.%m.%Y;%H:%M", ";", names=("Datum", "Uhrzeit", "place", "n")), "place", "n"),
     "american": (_csv("%m/%d/%Y %I:%M %p", "\t", file="data.tsv"), "place", "n"),
     "iso, packed": (_csv("%Y-%m-%dT%H:%M:%S+00:00", file="data.csv.gz"), "place", "n"),
+    "ISO, basic, offset": (_csv("%Y%m%dT%H%M%S%z", offset=90), "place", "n"),
+    "first line again": (_csv("%Y-%m-%d %H:%M:%S", more=["Datum,place,n"]), "place", "n"),
+    "no time": (_csv("%Y-%m-%d %H:%M:%S", more=["2026-02-30 00:00:00,Nord,1", "-,Nord,1"]), "place", "n"),
+    "names alike": (
+        _csv("%Y-%m-%d %H:%M:%S", names=("Datum", "place", "n", "n", "N", ""), behind=",7,8,"),
+        "place",
+        "n",
+    ),
+    "no values": (
+        _csv(
+            "%Y-%m-%d %H:%M:%S",
+            names=("Datum", "place", "n", "x", "y"),
+            behind=",1.5,1",
+            more=["2026-03-01,Nord,,-,N/A", "2026-03-01,Nord,,NaN,"],
+        ),
+        "place",
+        "n",
+    ),
     "no header": (_csv("%Y-%m-%d %H:%M:%S", "|", headless=True, file="data.txt"), "c2", "c3"),
     "odd names": (_csv("%Y-%m-%d %H:%M:%S", names=("order by", "select", "N*/ {n}")), "`select`", "N_n"),
     "parquet": (_parquet, "place", "n"),
@@ -149,9 +170,37 @@ def _runs(data: str, spark: Any, tmp_path: Path) -> None:
     question = f"from DataAgg within '2026' per 'years' select {key} as k, sum_{number} as total, events"
     found = {row["k"]: (row["total"], row["events"]) for row in rollup.query(conf.path, question).to_pylist()}
     more = 30 * 1_000_000 if data.startswith(("german", "dollars")) else 0
-    assert found == {place: (total + more, 30) for place, total in TOTAL.items()}
+    extra = {"Nord": 2} if data == "no values" else {}
+    assert found == {place: (total + more, 30 + extra.get(place, 0)) for place, total in TOTAL.items()}
     first = rollup.query(conf.path, "from DataAgg within '2026-03-01' per 'days' select merge(events) as n").to_pylist()
-    assert first == [{"n": sum(at.date() == START.date() for at in TIMES)}]
+    assert first == [{"n": sum(at.date() == START.date() for at in TIMES) + extra.get("Nord", 0)}]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "width"),
+    [
+        ("%Y%m%dT%H%M%SZ", 1),
+        ("%Y%m%d%H%M%S", 1),
+        ("%d/%b/%Y:%H:%M:%S +0000", 1),
+        ("%a, %d %b %Y %H:%M:%S GMT", 1),
+        ("%a %b %e %H:%M:%S %Y", 1),
+        ("%G-W%V-%u", 86_400),
+        ("%Y-%j", 86_400),
+    ],
+)
+def test_times_of_other_programs_are_known(tmp_path: Path, pattern: str, width: int) -> None:
+    time = look(str(_csv(pattern, "|")(tmp_path))).time
+    assert time is not None and time.instants == [int(at.timestamp()) // width * width * 1000 for at in TIMES]
+
+
+def test_times_with_offsets_count_in_the_days_of_the_zone(tmp_path: Path) -> None:
+    made = _csv("%Y%m%dT%H%M%S%z", offset=-480)(tmp_path)
+    assert invoked("init", str(made), "--into", str(tmp_path / "out"), "--zone", "Asia/Tokyo").exit_code == 0
+    conf = load(tmp_path / "out" / "data.toml")
+    SparkHost(conf, ModelSpark(), Reporter(terminal=False)).run(once=True)
+    found = rollup.query(conf.path, "from DataAgg within '2026-03-02' per 'days' select merge(events) as n").to_pylist()
+    tokyo = timezone(timedelta(hours=9))
+    assert found == [{"n": sum(at.astimezone(tokyo).date() == date(2026, 3, 2) for at in TIMES)}]
 
 
 @pytest.mark.parametrize("data", ["seconds", "german", "german, ISO", "american", "odd names", "parquet"])
@@ -179,7 +228,7 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     for part in (
         "20 records",
         "'MM/dd/yyyy' and 'dd/MM/yyyy' both fit",
-        "null 'NA'",
+        "null ['', 'NA']",
         "Disorder: at most",
     ):
         assert part in " ".join(said.split())
@@ -187,9 +236,41 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     app, conf = (tmp_path / "sale.siddhi").read_text(), (tmp_path / "sale.toml").read_text()
     assert "CHECK THIS" in app and "every day ... year" in app and "@OutOfOrder('correct')" in app
     assert "code string" in app and "distinctCount(who) as different_who" in app
-    assert 'null = "NA"' in conf and "# zone" in conf
+    assert 'null = ["", "NA"]' in conf and "# zone" in conf
     again = invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path), "--name", "sale")
     assert "exists" in str(again.exception) and "--name" in str(again.exception)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["2026-03-01 10:00:00"] * 18 + ["2026-02-30", "x"], "No time is 2026-02-30, x: 2 records without one"),
+        (["2026-03-01 10:00:00"] * 17 + ["2026-02-30", "x", "y"], "at: 2026-02-30 is in no form that is known"),
+        (["2026-03-01 10:00:00 CEST"], "2026-03-01 10:00:00 CEST is in no form that is known; write an offset"),
+        (["1720000000", "1720000000000"], "its numbers are of several units, milliseconds and seconds"),
+        (["1720000000"] * 20 + ["7"], "No time is 7: 1 records without one"),
+        ([""], "at: it has no value"),
+    ],
+)
+def test_a_time_that_is_none_is_named(tmp_path: Path, texts: list[str], says: str) -> None:
+    (tmp_path / "d.csv").write_text("at,place\n" + "".join(f"{text},x{n}\n" for n, text in enumerate(texts)))
+    assert says in invoked("describe", str(tmp_path / "d.csv")).stdout
+    done = invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path / "out"))
+    assert says in (str(done.exception) if done.exit_code else (tmp_path / "out" / "d.siddhi").read_text())
+
+
+def test_what_a_folder_has_beside_is_named(tmp_path: Path) -> None:
+    for name in ("a.csv", "d.csv"):
+        (tmp_path / name).write_text("at,n\n2026-03-01,1\n")
+    (tmp_path / "b.json").write_text('{"at": 1}\n')
+    (tmp_path / "c.zip").write_bytes(b"PK\3\4")
+    assert "b.json, c.zip were not looked at" in invoked("describe", str(tmp_path)).stdout
+
+
+def test_of_two_members_of_one_name_the_first_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "d.json").write_text('{"at": 1770000000000, "n": 1, "n": 2}\n')
+    (column,) = (each for each in look(str(tmp_path / "d.json")).columns if each.name == "n")
+    assert column.examples == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -239,6 +320,14 @@ def _written(folder: Path, name: str, values: list[Any]) -> str:
     return str(folder / "d.json")
 
 
+def test_a_number_too_long_to_be_added_up_is_in_no_sum(tmp_path: Path) -> None:
+    lines = [json.dumps({"ts": 1_770_000_000_000 + n, "big": 10**30 + n, "n": n}) for n in range(9)]
+    (tmp_path / "x.json").write_text("\n".join(lines))
+    assert invoked("init", str(tmp_path / "x.json"), "--into", str(tmp_path / "out")).exit_code == 0
+    app = (tmp_path / "out" / "x.siddhi").read_text()
+    assert "big decimal(38, 0)" in app and "sum(n)" in app and "sum(big)" not in app
+
+
 def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
     names = ["ts", 'a"b', "it's\n*/ drop", "-- x", "\x1b[31m", "Ünï", 'A"B']
     lists = {"l\nst\x1b[31m": [1]}
@@ -261,6 +350,9 @@ def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
         ("n.pdf", b"%PDF", "ends in .csv, .json or .parquet"),
         ("n.parquet", b"PAR1 no", "cannot be read as Parquet"),
         ("n.csv", b"", "no record"),
+        ("n.csv", b"\x1f\x8b\x08", "packed by gzip; names that end in .gz"),
+        ("n.json", b"PK\3\4", "a zip archive"),
+        ("n.log", b'at=1770000000 n=1\nat=1770000001 n="a b"\n', "its lines have one field each"),
     ],
 )
 def test_what_cannot_be_looked_at_is_said_with_a_cure(tmp_path: Path, file: str, content: bytes, says: str) -> None:

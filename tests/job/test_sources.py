@@ -269,6 +269,16 @@ def test_csv_columns_are_those_of_their_places_whatever_their_names_are(
     assert [(json.loads(one["raw"]), one["reason"]) for one in dead] == [(raw, "quantity is not a long")] * 2 * len(bad)
 
 
+def test_several_texts_may_stand_for_no_value(tmp_path: Path) -> None:
+    rows = ["a,,-,1000", "b,N/A,,1000", "c,1.5,3,1000", "-,x,3,1000"]
+    for together in ({}, {"place": 0}):
+        files = [lines(tmp_path / f"{name}.csv", ",".join(NAMES), *rows) for name in "ab"]
+        given = [{"path": str(file), "modified": 0} | {key: at for key in together} for at, file in enumerate(files)]
+        events, dead = drained(of("csv", tmp_path, null=["", "-", "N/A"]), pa.Table.from_pylist(given))
+        assert values(events) == [("a", None, None, 1000), ("b", None, None, 1000), ("c", 1.5, 3, 1000)] * 2
+        assert [one["reason"] for one in dead] == ["price is not a double"] * 2
+
+
 def test_a_separator_at_the_end_of_each_line_is_no_field(tmp_path: Path) -> None:
     events, dead = read(of("csv", tmp_path), lines(tmp_path / "f.csv", ",".join(NAMES), *["a,1.5,3,1000,"] * 3))
     assert (values(events), dead) == ([("a", 1.5, 3, 1000)] * 3, [])

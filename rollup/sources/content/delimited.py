@@ -39,12 +39,12 @@ def column(place: int) -> str:
 
 @dataclass(frozen=True)
 class Delimited:
-    """A CSV file and how it is written; `null` is the text that stands for null."""
+    """A CSV file and how it is written; `nulls` are the texts that stand for null."""
 
     path: str
     header: bool
     separator: str
-    null: str
+    nulls: tuple[str, ...]
 
     def names(self) -> list[str]:
         """The names in the first line; one that stands there again has its number beside it.
@@ -75,14 +75,12 @@ class Delimited:
             found = None  # damage, a fault and an odd end of line look alike; reading the bytes tells them apart
         return self._one_by_one(engine, columns, read) if found is None else found
 
-    def _at_once(
-        self, engine: ColumnEngine, columns: int, read: Read
-    ) -> tuple[int, pa.Table, pa.Table] | None:
+    def _at_once(self, engine: ColumnEngine, columns: int, read: Read) -> tuple[int, pa.Table, pa.Table] | None:
         """None when not every record was seen."""
         for name in _REJECTS:
             engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
         typed = ", ".join(f"{column(place)}: 'VARCHAR'" for place in range(columns))
-        options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = {text(self.null)}"
+        options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = [{', '.join(map(text, self.nulls))}]"
         rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
         rows, dead = read(
             "(SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival FROM "
@@ -137,7 +135,7 @@ class Delimited:
                 reason = f"Expected Number of Columns: {columns} Found: {len(fields)}"
                 broken.append({"line": line, "reason": reason, "raw": raw})
             else:
-                rows.append([None if field == self.null else field for field in fields])
+                rows.append([None if field in self.nulls else field for field in fields])
         found = {column(place): pa.array([row[place] for row in rows], pa.string()) for place in range(columns)}
         return pa.table(found), pa.Table.from_pylist(broken, schema=_BROKEN)
 

@@ -13,6 +13,26 @@ _NO_TEXT = "rollup.no_text"
 codecs.register_error(_NO_TEXT, lambda problem: ("\udcff", problem.end))  # pyright: ignore[reportAttributeAccessIssue]
 
 
+_SIGNS = {
+    b"\xfd7zXZ": "packed by xz", b"PK\3\4": "a zip archive (or a spreadsheet)", b"7z\xbc\xaf": "packed by 7z",
+    b"\x1f\x8b": "packed by gzip", b"BZh": "packed by bzip2", b"\x28\xb5\x2f\xfd": "packed by zstd",
+    b"\x04\x22\x4d\x18": "packed by lz4", b"%PDF": "a PDF", b"PAR1": "Parquet", b"SQLite format 3": "a database of SQLite",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet or document of Office", b"Obj\x01": "a file of Avro", b"ORC": "ORC",
+}  # fmt: skip
+
+
+def no_text(head: bytes) -> str | None:
+    """What a file is that begins so, where it is known to be none of text, and the cure.
+
+    >>> no_text(b"PAR1..."), no_text(b"a,b")
+    ('it is Parquet, and its name says something else', None)
+    """
+    what = next((word for sign, word in _SIGNS.items() if head.startswith(sign)), None)
+    if what is None or "packed" not in what:
+        return what and f"it is {what}, and its name says something else"
+    return f"it is {what}; names that end in .gz, .bz2, .zst or .lz4 are unpacked, others unpack first"
+
+
 def written_in(head: bytes) -> str | None:
     """The encoding of a file that begins so, where it is not UTF-8: the usual one of spreadsheets is a guess.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import pyarrow as pa
 
@@ -25,8 +25,8 @@ class Csv:
     [(3, 'no value (a tombstone)'), (2, 'it has 1 field, and k, v are 2')]
     """
 
-    def __init__(self, names: Sequence[str], separator: str = ",", null: str = "") -> None:
-        self.names, self.separator, self.null = tuple(names), separator, null
+    def __init__(self, names: Sequence[str], separator: str = ",", nulls: Collection[str] = ("",)) -> None:
+        self.names, self.separator, self.nulls = tuple(names), separator, nulls
 
     def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
         """See `Values`."""
@@ -41,7 +41,7 @@ class Csv:
         if len(fields) != count:
             has = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
             raise ValueError(f"it has {has}, and {', '.join(self.names)} are {count}")
-        return [None if field == self.null else field for field in fields]
+        return [None if field in self.nulls else field for field in fields]
 
 
 class Text:

@@ -7,6 +7,7 @@ from typing import Any
 
 from rollup.core.errors import ConfigError
 from rollup.core.packages import needed_by
+from rollup.sources.base import nulls
 from rollup.sources.topics.plain_text import Csv, Text
 from rollup.sources.topics.schemas import Alone
 from rollup.sources.topics.values import Json, Values
@@ -59,4 +60,4 @@ def _text(stream: str, options: Mapping[str, Any], attributes: Sequence[str]) ->
     fields: Sequence[str] = options.get("fields", attributes)
     if twice := [name for at, name in enumerate(fields) if name in fields[:at]]:
         raise ConfigError(f"{where} fields name {twice[0]} twice", hint="each names one place in the line")
-    return Csv(fields, separator, options.get("null", ""))
+    return Csv(fields, separator, nulls(options))
