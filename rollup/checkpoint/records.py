@@ -183,7 +183,8 @@ class RecordFolder:
         except FileExistsError:
             raise self._taken(record.number) from None
         except OSError as problem:
-            raise StoreError(f"cannot write {path}: {problem.strerror}") from None
+            what = f"cannot write {path}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
 
     def refuse_taken(self, number: int) -> None:
         """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
@@ -206,7 +207,8 @@ class RecordFolder:
         try:
             write_durably(self.folder / name, content)
         except OSError as problem:
-            raise StoreError(f"cannot write {self.folder / name}: {problem.strerror}") from None
+            what = f"cannot write {self.folder / name}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
         return name
 
     def read_rows(self, names: str | Sequence[str]) -> pa.Table:

@@ -19,7 +19,7 @@ from rollup.cli.jobs import jobs
 from rollup.cli.languages import sql, try_, uql
 from rollup.cli.lifecycle import change, dead, maintain, recover, replay, status, verify
 from rollup.cli.lifecycle.shared import emitted
-from rollup.core.errors import RollupError, said_by_system
+from rollup.core.errors import RollupError, refused_by_system
 from rollup.core.packages import missing
 
 # Help is plain text: rich takes longer to load than everything else that help needs together.
@@ -102,8 +102,9 @@ def app() -> None:
             say_interrupted()
         raise
     except OSError as problem:
-        if problem.filename is not None and (said := said_by_system(problem)):
-            print(f"rollup: cannot write or read {problem.filename}: {said}", file=sys.stderr)
+        refused = refused_by_system(f"cannot write or read {problem.filename}", problem)
+        if problem.filename is not None and refused is not None:
+            print(f"rollup: {refused}", file=sys.stderr)
             raise SystemExit(2) from None
         if problem.filename is not None or problem.errno not in _FULL:
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from collections.abc import Mapping
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _FRAMES = re.compile(r"\n\s+0: <?[\w:]+>?\n.*", re.DOTALL)
@@ -128,24 +129,47 @@ def said_by_system(problem: BaseException) -> str | None:
     >>> said_by_system(ValueError("Unable to open file /t/0.json: Too many open files (os error 24)"))
     'Too many open files'
     """
-    number = errno.ENOMEM if isinstance(problem, MemoryError) else getattr(problem, "errno", None)
+    number = _number(problem)
+    said = getattr(problem, "strerror", None)  # that of an object store is no word of the system's
+    return (said or os.strerror(number)) if number is not None else None
+
+
+def _number(problem: BaseException) -> int | None:
+    """The number of what the operating system refused, from whoever tells of it: Python, a library, a database."""
+    origin = getattr(problem, "orig", None) or problem  # SQLAlchemy's has that of the driver in it
+    said = str(origin).strip()
+    number = errno.ENOMEM if isinstance(origin, MemoryError) else getattr(origin, "errno", None)
+    number = number or _OF_DATABASES.get(getattr(origin, "pgcode", None) or said)
     if number is None:
-        said = str(problem).strip()
         numbered = _OS_ERROR.search(said)
         ending = (each for each in _REFUSALS if said.endswith(f": {os.strerror(each)}"))
         number = int(numbered[1]) if numbered else next(ending, None)
-    said = getattr(problem, "strerror", None)  # that of an object store is no word of the system's
-    return (said or os.strerror(number)) if number in _REFUSALS else None
+    return number if number in _REFUSALS else None
 
 
-def refused_by_system(
-    what: str, problem: BaseException, hint: str = "nothing says that it is damaged: again once the system allows it"
-) -> SystemFault | None:
-    """The error that says what could not be done ("cannot read t") when the system is why; None when it is not."""
+def refused_by_system(what: str, problem: BaseException, hint: str | None = None) -> SystemFault | None:
+    """The error that says what could not be done ("cannot read t") when the system is why; None when it is not.
+
+    `hint` says what becomes of it. Where a disk is full, its cure comes first.
+
+    >>> print(refused_by_system("cannot write t", OSError(28, "No space left on device"), "the next start does"))
+    cannot write t: No space left on device (make room there, then start again: the next start does)
+    """
     said = said_by_system(problem)
-    return None if said is None else SystemFault(f"{what}: {said}", hint=hint)
+    if said is None:
+        return None
+    if _number(problem) in (errno.ENOSPC, errno.EDQUOT):
+        hint = f"{_ROOM}: {hint or 'what is committed is whole'}"
+    return SystemFault(f"{what}: {said}", hint=hint or _NO_DAMAGE)
 
 
+_ROOM = "make room there, then start again"
+_NO_DAMAGE = "nothing says that it is damaged: again once the system allows it"
+_OF_DATABASES: Mapping[str, int] = {
+    **{"53100": errno.ENOSPC, "53200": errno.ENOMEM, "58030": errno.EIO},
+    **{"database or disk is full": errno.ENOSPC, "disk I/O error": errno.EIO},
+}
+"""What PostgreSQL says by a code, and SQLite in words of its own."""
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 _REFUSALS = frozenset(
     {

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.file_sums import FileSums
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.core.objects import at, replace_durably
 from rollup.sinks.base import AGAIN, Held
 
@@ -48,7 +48,7 @@ class FileSink:
         except FileNotFoundError:
             known = Held(0)
         except (OSError, ValueError, TypeError, KeyError) as problem:
-            raise StoreError(
+            raise refused_by_system(f"cannot read {note}", problem) or StoreError(
                 f"{note} is damaged: {problem}", hint="bring it back, or give the sink another folder"
             ) from None
         newest = max(self._ends(line), default=0)
@@ -66,8 +66,9 @@ class FileSink:
             FileSums(self.folder).add([file.name])
             replace_durably(self._note(line), sealed({"rows": held.rows, "digest": held.digest}))
         except OSError as problem:
-            raise StoreError(
-                f"cannot write rows into the folder {self.folder}: {problem.strerror}", hint=AGAIN
+            what = f"cannot write rows into the folder {self.folder}"
+            raise refused_by_system(what, problem, AGAIN) or StoreError(
+                f"{what}: {problem.strerror}", hint=AGAIN
             ) from None
 
     def damaged(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN, Held, Unfit
 from rollup.stores.postgres.text import encode_rows
@@ -159,10 +159,8 @@ class SqlSink:
             away = self._engine.dialect.name == "postgresql" and lost(getattr(origin, "pgcode", None) or "", said)
             if away or getattr(problem, "connection_invalidated", False):
                 raise ConnectionLost(said) from None
-            raise StoreError(
-                f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}: {said}",
-                hint=AGAIN,
-            ) from None
+            what = f"cannot insert the rows of {self._name} into {self._table} of {self._options.shown}"
+            raise refused_by_system(what, problem, AGAIN) or StoreError(f"{what}: {said}", hint=AGAIN) from None
 
     def _put(self, connection: sa.Connection, table: sa.Table, rows: pa.Table, first: int) -> Sequence[Unfit]:
         """The rows; with a key in place of those that are there. A null is a key as any other."""

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from rollup.checkpoint.file_sums import FileSums
-from rollup.core.errors import StoreError, refused_by_system, said_by_system
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.core.objects import holds_table
 from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
@@ -26,6 +26,7 @@ OWN = (*DEAD.names, "by")
 """What tells a letter from another one."""
 _COMPACT_EVERY = 64
 _CURE = "bring its files back, or move the folder away: a new one is made with the next letter"
+_WRITTEN = "the next start writes them: no event is lost"
 _RETAKEN = "retaken"
 """The transactions of letters that were taken in again."""
 
@@ -120,7 +121,8 @@ class DeadLetters:
             raise StoreError(f"{what}: {str(problem).splitlines()[0]}", hint=_CURE) from None
 
     def _unwritten(self, problem: Exception) -> StoreError:
-        return StoreError(f"cannot write dead letters to {self.path}: {said_by_system(problem) or problem}")
+        what = f"cannot write dead letters to {self.path}"
+        return refused_by_system(what, problem, _WRITTEN) or StoreError(f"{what}: {problem}", hint=_WRITTEN)
 
     def _table(self) -> DeltaTable:
         if not holds_table(self.path):

@@ -41,7 +41,7 @@ from rollup.hosts.spark.placement import pipeline_of
 from rollup.hosts.spark.query_log import drop_drafts, newest_done
 from rollup.hosts.spark.rests import Rests
 from rollup.hosts.spark.rewind import Marked, rewind
-from rollup.hosts.spark.session import Coming, job_session
+from rollup.hosts.spark.session import Coming, disks_of, job_session
 from rollup.hosts.spark.statements import JobStatements
 from rollup.hosts.spark.warming import warm
 from rollup.hosts.spark.watching.failures import cause, of_query
@@ -241,7 +241,8 @@ class SparkHost:
         if type(cause(problem)) is RollupError and (away := self._servers.lost(stream)) is not None:
             return away
         options = self.conf.sources[stream]
-        found = of_query(problem, self.conf.checkpoint / stream, ", ".join(topics_of(options)) or None)
+        topics = ", ".join(topics_of(options)) or None
+        found = of_query(problem, self.conf.checkpoint / stream, topics, disks_of(self.conf.spark))
         log = self._batches.logs.get(stream)
         return found if log is None else log.named(found)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rollup.archive import QUICK, java_options
-from rollup.hosts.exchange import Scratch
+from rollup.hosts.exchange import Scratch, place
 from rollup.hosts.spark.launch import launch
 from rollup.hosts.spark.tasks import daemon
 from rollup.hosts.spark.watching.processes import ended_on_error
@@ -177,6 +177,13 @@ def _settings(settings: Mapping[str, str], jars: str, delta: bool, own: str | No
     if own is not None:
         found["spark.local.dir"] = own
     return {**found, **settings}
+
+
+def disks_of(settings: Mapping[str, str]) -> Mapping[str, Path]:
+    """Where Spark, its tasks and we put what is only for a while, by the name of who says so."""
+    own = settings.get("spark.local.dir") or os.environ.get("SPARK_LOCAL_DIRS", "")
+    found = {"spark.local.dir": Path(own.split(",")[0])} if own else {}
+    return {**found, "temporary files": Path(tempfile.gettempdir()), "results of tasks": place()}
 
 
 def _scratch(settings: Mapping[str, str]) -> str | None:

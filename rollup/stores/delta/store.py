@@ -26,7 +26,7 @@ from rollup.aggregation.state import State
 from rollup.checkpoint.records import Record, RecordFolder, home
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import FencedError, StoreError, refused_by_system, said_by_system
+from rollup.core.errors import FencedError, StoreError, refused_by_system
 from rollup.core.identifiers import quoted
 from rollup.core.lengths import milliseconds
 from rollup.core.objects import ObjectPath, at, holds_table, remove_all
@@ -57,6 +57,7 @@ _ACTS = 8
 _HOUR = 3_600_000
 _VACUUM_EVERY = 600.0
 
+_AGAIN = "nothing of this batch is visible; it is taken again at the next start"
 _FEATURE = "another program has given the table that feature; `ALTER TABLE … DROP FEATURE` takes it away again"
 
 
@@ -469,7 +470,7 @@ class DeltaStore:
         is ours, that version is put aside and the action tried again; when it is not, we are the one to stop.
         """
         table, path = self._tables[name], self._path(name)
-        before, problem = table.version(), ""
+        before, problem = table.version(), Exception()
         for _ in range(_TRIES):
             self._still_ours()
             try:
@@ -477,9 +478,9 @@ class DeltaStore:
                 table.update_incremental()
                 if table.version() - before <= versions or self._changed(name, before) <= versions:
                     return
-                problem = "another writer is there"
+                problem = Exception("another writer is there")
             except (DeltaError, OSError) as error:
-                problem = said_by_system(error) or str(error)
+                problem = error
                 table.update_incremental()
                 if table.version() == before:
                     break
@@ -491,15 +492,13 @@ class DeltaStore:
                 self._say_undone(name, before)
                 table.restore(standing(path, before))
             except (DeltaError, OSError) as error:
-                problem = said_by_system(error) or str(error)
+                problem = error
                 table.update_incremental()
                 continue
             before = table.version()
-        raise StoreError(
-            f"cannot write to {path}: {problem}",
-            hint=_FEATURE
-            if "table features" in problem
-            else "nothing of this batch is visible; it is taken again at the next start",
+        what = f"cannot write to {path}"
+        raise refused_by_system(what, problem, _AGAIN) or StoreError(
+            f"{what}: {problem}", hint=_FEATURE if "table features" in str(problem) else _AGAIN
         )
 
     def _changed(self, name: str, before: int) -> int:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rollup.core.calendar import Duration
-from rollup.core.errors import QueryError, StoreError
+from rollup.core.errors import QueryError, StoreError, refused_by_system
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.retrieval.answer import LEVEL
 from rollup.retrieval.questions import Question
@@ -207,7 +207,8 @@ def translate(aggregation: Aggregation, problem: Exception, pooled: Any) -> Exce
         return OutOfRange(text)
     if code.startswith("22"):
         return QueryError(f"{aggregation.name}: {text}")
-    return StoreError(f"{aggregation.name} in PostgreSQL: {text}")
+    what = f"{aggregation.name} in PostgreSQL"
+    return refused_by_system(what, problem, f"the server says {text!r}") or StoreError(f"{what}: {text}")
 
 
 class PostgresSession:

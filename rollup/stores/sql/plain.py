@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from rollup.core.calendar import Duration
-from rollup.core.errors import StoreError
+from rollup.core.errors import StoreError, refused_by_system
 from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE
 from rollup.retrieval.answer import LEVEL
 from rollup.retrieval.questions import Question
@@ -91,7 +91,8 @@ class CoreDatabase:
         except DBAPIError as problem:
             if problem.connection_invalidated or "database is locked" in str(problem.orig):
                 raise ConnectionLost(str(problem.orig)) from None
-            raise StoreError(f"{self.tables.aggregation.name} in {self.tables.dialect}: {problem.orig}") from None
+            what = f"{self.tables.aggregation.name} in {self.tables.dialect}"
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.orig}") from None
 
 
 def _sqlite_connect(connection: Any, record: object) -> None:

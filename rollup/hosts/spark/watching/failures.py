@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from rollup.core import errors
@@ -27,6 +29,10 @@ _NO_ROOM = re.compile(
     r"\bIOException: (No space left on device|Disk quota exceeded|File too large|Read-only file system)"
 )
 """What it says, without a name, when it cannot write the log of a query."""
+_NO_NAME = re.compile(r"(?:^|\] )(No space left on device|Disk quota exceeded) \(")
+"""The last line of what it says of a file of its own that cannot be written, or of one of Python's."""
+_MAKE_ROOM = "make room on the disk of Spark's temporary files, then start again: what is committed is whole"
+_LITTLE = 1 << 20
 _NO_TOPIC = "UnknownTopicOrPartitionException"
 """What it says, without a name, when the topic of a source has been deleted."""
 _GONE = re.compile(
@@ -66,12 +72,22 @@ def cause(problem: BaseException) -> RollupError:
         )
     if raised and (refused := _refused(raised[-1][1])):
         return refused
-    return RollupError(f"the job stopped: {_last_line(text)}")
+    if nameless := _NO_NAME.search(last := _last_line(text)):
+        return Nameless(f"the job stopped: {nameless[1]}", hint=_MAKE_ROOM)
+    return RollupError(f"the job stopped: {last}")
 
 
-def of_query(problem: Exception, checkpoint: Path, topic: str | None = None) -> Exception:
-    """What stopped a query, with the name that Spark leaves out: of its log's folder, where that could not be written, or of
-    the topic that it reads, where that is not there.
+class Nameless(SystemFault):
+    """A disk that has no room, and nobody said which: a task's or Spark's own temporary file."""
+
+
+def of_query(
+    problem: Exception, checkpoint: Path, topic: str | None = None, disks: Mapping[str, Path] | None = None
+) -> Exception:
+    """What stopped a query, with the name that Spark leaves out.
+
+    That is its log's folder, where that could not be written, or the topic that it reads, where that is not there. Of a file
+    without a name it is said which of the `disks` that a job writes on have no room.
 
     >>> print(of_query(Exception("java.io.IOException: No space left on device"), Path("c/S")))
     cannot write the checkpoint c/S: No space left on device (make room there and start again: what is committed is whole)
@@ -80,7 +96,11 @@ def of_query(problem: Exception, checkpoint: Path, topic: str | None = None) -> 
     """
     text = str(problem)
     if _IN_BATCH in text:
-        return problem
+        found = cause(problem)
+        full = [f"{name} ({path})" for name, path in (disks or {}).items() if _full(path)]
+        if not full or not isinstance(found, Nameless):
+            return problem
+        return Nameless(found.message, hint=f"{_MAKE_ROOM}; full is that of {', '.join(full)}")
     if refused := _NO_ROOM.search(text):
         return SystemFault(
             f"cannot write the checkpoint {checkpoint}: {refused[1]}",
@@ -92,6 +112,14 @@ def of_query(problem: Exception, checkpoint: Path, topic: str | None = None) -> 
             hint=f"make it, or mend its name; one that is made anew is read from its start once {checkpoint} is removed",
         )
     return problem
+
+
+def _full(path: Path) -> bool:
+    """Whether a disk has less than a page or two for a file of ours."""
+    try:
+        return shutil.disk_usage(path).free < _LITTLE
+    except OSError:
+        return False
 
 
 def _refused(said: str) -> SystemFault | None:
