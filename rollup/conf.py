@@ -95,6 +95,7 @@ from rollup.sources.kinds import KINDS as SOURCES
 from rollup.stores.kinds import KINDS as STORES
 
 if TYPE_CHECKING:
+    from rollup.core.periods import Calendar
     from rollup.plan.filled import Filled
     from rollup.program import Declaration, Program
 
@@ -225,7 +226,7 @@ class Conf:
         changes = tuple(name for name, options in self.sources.items() if FORMAT in options)
         zone = self.zone if self.zoned else None
         text, late = self._text(), Lateness.of(self.sources, self.late)
-        return Declaration(text, zone, late, changes=changes, tables=self._tables(text))
+        return Declaration(text, zone, late, (), changes, self._tables(text), self._calendars())
 
     def _tables(self, text: str) -> tuple[Filled, ...]:
         if not self.dimensions:
@@ -233,6 +234,13 @@ class Conf:
         from rollup.dimensions import filled
 
         return filled(self, text)
+
+    def _calendars(self) -> tuple[Calendar, ...]:
+        if not self.dimensions:
+            return ()
+        from rollup.dimensions import calendars
+
+        return calendars(self)
 
     def _text(self) -> str:
         text = text_of(self.app, "the app")

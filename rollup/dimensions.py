@@ -10,17 +10,20 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from rollup.core.calendar import midnight, parse_timestamp, to_instant, to_local
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError
+from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError, TimeError
 from rollup.core.identifiers import quoted
+from rollup.core.periods import Span
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
 from rollup.plan.filled import Filled
@@ -36,6 +39,9 @@ _KEPT = 2
 """Moments whose rows are held: a question that has begun ends with the rows it began with."""
 _MOST = 10_000_000
 """Rows that a dimension may have: they are held in memory."""
+_FROM, _TO = "from", "to"
+_PERIODS = 10_000
+"""Rows of a table that lists periods."""
 _CHOICES = "`path` (a CSV, JSON or Parquet file, a folder of them, a Delta table) or `table` (of the SQL store)"
 
 
@@ -60,6 +66,85 @@ def filled(conf: Conf, text: str) -> tuple[Filled, ...]:
     words = set(re.findall(r"`[^`]*`|\w+", text))
     found = [name for name in conf.dimensions if name in words or f"`{name}`" in words]
     return tuple(Filled(name, Dimension(name, _content(conf, name, conf.dimensions[name]))) for name in found)
+
+
+def calendars(conf: Conf) -> tuple[Listed, ...]:
+    """The dimensions as periods that questions may name; whether they list any is seen when one does. Opens none."""
+    return tuple(Listed(name, conf.path) for name in conf.dimensions)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Periods that a table lists in its columns `from` and `to`, see `rollup.core.periods.Calendar`.
+
+    A process reads them once, from the file of the configuration on. A day in `to` is the last one of its period, and an instant the first one behind it. Without `to` a
+    period ends where the next one begins.
+    """
+
+    name: str
+    path: Path
+
+    def spans(self, zone_name: str) -> Sequence[Span]:
+        """All of them in order. Raises ConfigError where the table lists none, or some overlap."""
+        where, starts = f"[tables.{self.name}]", list[tuple[int, int | None]]()
+        for low, high in self._rows:
+            starts.append((_instant(where, low, zone_name), None if high is None else _end(where, high, zone_name)))
+        starts.sort(key=lambda pair: pair[0])
+        found = list[Span]()
+        for (start, end), following in zip(starts, [*(start for start, _ in starts[1:]), None], strict=True):
+            last = following if end is None else end
+            if last is None:
+                continue
+            if last <= start or (following is not None and last > following):
+                shown = f"{to_local(start, zone_name):%Y-%m-%d %H:%M}"
+                problem = "ends before it begins" if last <= start else "ends behind the beginning of the next one"
+                hint = "a day in `to` is the last one of its period; without `to` each ends where the next begins"
+                raise ConfigError(f"{where}: the period from {shown} {problem}", hint=hint)
+            found.append(Span(start, start, last))
+        if not found:
+            raise ConfigError(f"{where} lists no period", hint="each row has `from`; the last one needs `to`")
+        return found
+
+    @cached_property
+    def _rows(self) -> list[tuple[Any, Any]]:
+        from rollup.conf import load
+
+        conf = load(self.path)
+        dimension = Dimension(self.name, _content(conf, self.name, conf.dimensions[self.name]))
+        columns = dimension.stream(self.name).attributes
+        if _FROM not in columns:
+            hint = f"columns `{_FROM}` and `{_TO}`, with days or times; it has {', '.join(columns)}"
+            raise ConfigError(f"[tables.{self.name}] lists no periods: it has no column `{_FROM}`", hint=hint)
+        rows = dimension.rows(self.name, dimension.newest())
+        if rows.num_rows > _PERIODS:
+            raise SourceError(f"[tables.{self.name}] has {rows.num_rows:,} rows, and {_PERIODS:,} may be periods")
+        ends = rows[_TO].to_pylist() if _TO in columns else [None] * rows.num_rows
+        return list(zip(rows[_FROM].to_pylist(), ends, strict=True))
+
+
+def _instant(where: str, value: Any, zone_name: str) -> int:
+    """The instant of a day's beginning or of a time; texts are either. Raises ConfigError."""
+    try:
+        match value:
+            case datetime():
+                return to_instant(value)
+            case date():
+                return midnight(datetime(value.year, value.month, value.day), zone_name)
+            case str():
+                return parse_timestamp(value, zone_name)[0]
+            case _:
+                raise ConfigError(f"{where} has {value!r} as an end of a period", hint="a day, or a time with a day")
+    except TimeError as problem:
+        raise ConfigError(f"{where}: {problem.message}", hint="a day as 2024-02-03, or a time in ISO form") from None
+
+
+def _end(where: str, value: Any, zone_name: str) -> int:
+    """Where a period ends that has this as `to`."""
+    if isinstance(value, str) and len(value.strip()) == len("yyyy-mm-dd"):
+        value = to_local(_instant(where, value, zone_name), zone_name).date()
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return _instant(where, value + timedelta(days=1), zone_name)
+    return _instant(where, value, zone_name)
 
 
 class Dimension:

@@ -13,6 +13,7 @@ from rollup.core.calendar import normal_zone
 from rollup.core.dialects import to_sql
 from rollup.core.errors import PlanError, RollupError
 from rollup.core.nesting import nests
+from rollup.core.periods import Calendar
 from rollup.lang.sections import Section, sections
 from rollup.lang.siddhi.apps import parse_app
 from rollup.lang.sql.declarations import in_sql, parse_created
@@ -89,6 +90,8 @@ class Declaration:
     """The streams whose sources also take rows back."""
     tables: tuple[Filled, ...] = ()
     """The tables of the configuration that statements may read."""
+    calendars: tuple[Calendar, ...] = ()
+    """The tables of the configuration that may list periods of questions."""
 
     def program(self) -> Program:
         """The app, compiled; see `compile_app`."""
@@ -266,9 +269,9 @@ def _compiled(declaration: Declaration) -> Program:
         declaration.lateness.declared(a, lambda stream: _feeding(stream, derivations)) for a in app.aggregations
     ]
     zones = _zones(streams, derivations)
-    aggregations = {
-        a.name: compile_aggregation(a, streams, zones.get(a.source.stream, declaration.zone)) for a in declared
-    }
+    calendars = {calendar.name: calendar for calendar in declaration.calendars}
+    compiled = (compile_aggregation(a, streams, zones.get(a.source.stream, declaration.zone)) for a in declared)
+    aggregations = {each.name: replace(each, calendars=calendars) for each in compiled}
     for name, stream in streams.items():
         feeding = (a for a in aggregations.values() if name in (a.stream, *_feeding(a.stream, derivations)))
         cut = {a.zone for a in feeding if not a.own_zones}

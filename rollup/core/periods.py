@@ -1,6 +1,7 @@
 """Periods of any width, zone and origin: what `per '15 minutes'` or `per 'weeks from Sunday'` cuts time into.
 
-A period is named by a text: `[count] unit [from origin] [over window] [by keys] [in zone]`. Its edges are instants,
+A period is named by a text: `[count] unit [from origin] [over window] [by keys] [in zone]`, where a unit may also be a
+table that lists periods. Its edges are instants,
 made by the local calendar here and nowhere else, so an engine only compares numbers. Periods of hours, minutes and seconds begin where the wall
 clock shows a multiple of their width, counted from local midnight, and where a clock change jumps into the midst of
 another one. So a day of 23 hours has a shorter period, and an hour that comes twice is two hours, as in stored levels.
@@ -10,12 +11,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from rollup.core.calendar import midnight, normal_zone, to_instant, to_local, zone
 from rollup.core.errors import QueryError
@@ -37,7 +38,7 @@ _NAMES = (
 _MONDAY = date(1970, 1, 5)
 _KEY = r"(?:`[^`]+`|\"[^\"]+\"|[^\W\d]\w*)"
 _TEXT = re.compile(
-    r"\s*(?:(\d{1,6})\s*)?([a-z]+)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
+    r"\s*(?:(\d{1,6})\s*)?([^\W\d]\w*)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
     r"(?:\s+over\s+(?:(\d{1,6})\s*)?([a-z]+)(\s+to\s+date)?)?"
     rf"(?:\s+by\s*(\(\s*\)|\(?\s*{_KEY}(?:\s*,\s*{_KEY})*\s*\)?))?(?:\s+in\s+(\S+))?\s*",
     re.IGNORECASE,
@@ -48,12 +49,28 @@ _HINT = (
 )
 
 
+_NONE: Mapping[str, Calendar] = {}
+
+
 class Span(NamedTuple):
     """The name of a bucket, which is its start, and the range of time that its row is about."""
 
     name: int
     start: int
     end: int
+
+
+class Calendar(Protocol):
+    """Periods that somebody lists, as the 4-4-5 weeks of a fiscal year."""
+
+    @property
+    def name(self) -> str:
+        """How a question calls them."""
+        ...
+
+    def spans(self, zone_name: str) -> Sequence[Span]:
+        """All of them in order; days begin in the zone. Raises a RollupError where they cannot be known."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -89,7 +106,8 @@ class Period:
 
     `day` is the first local day that is counted from, of months and years also that of the month; `clock` are the
     milliseconds into the day at which a period begins. Each row is about its own period or about the window `over`,
-    which ends with it, and about the group keys `by`; None are those of who asks.
+    which ends with it, and about the group keys `by`; None are those of who asks. With a `calendar` the periods are those
+    that it lists, and between them may be gaps.
     """
 
     text: str
@@ -100,10 +118,11 @@ class Period:
     zone: str | None = None
     over: Window | None = None
     by: tuple[str, ...] | None = None
+    calendar: Calendar | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Period:
-        """The period of a text. Raises QueryError with what is allowed.
+    def parse(cls, text: str, calendars: Mapping[str, Calendar] = _NONE) -> Period:
+        """The period of a text; `calendars` are units beside those of the clock. Raises QueryError with what is allowed.
 
         >>> Period.parse("15 Minutes").count, Period.parse("weeks in Europe/Berlin").zone
         (15, 'Europe/Berlin')
@@ -114,30 +133,71 @@ class Period:
         """
         match = _TEXT.fullmatch(text)
         unit = _unit(match.group(2), match.group(1)) if match else None
-        if match is None or unit is None:
-            raise QueryError(f"unknown duration {text!r}", hint=f"a level's word, or {_HINT}; units are {_listed()}")
+        calendar = calendars.get(match.group(2)) if match and unit is None else None
+        if match is None or (unit is None and calendar is None):
+            units = ", ".join((_listed(), *calendars))
+            raise QueryError(f"unknown duration {text!r}", hint=f"a level's word, or {_HINT}; units are {units}")
+        if calendar is not None:
+            return cls._listed(match, calendar)
+        assert unit is not None
         count = int(match.group(1) or 1)
         if count == 0 or (unit in _CLOCK and _DAY % (count * _CLOCK[unit])):
             raise QueryError(f"{count} {unit}s do not divide a day", hint="as 15 minutes or 6 hours do")
-        place = normal_zone(match.group(8)) if match.group(8) else None
         day, clock = _origin(unit, match.group(3))
         over = Window.of(match.group(4), match.group(5), bool(match.group(6))) if match.group(5) else None
-        by = None if match.group(7) is None else tuple(key.strip('`"') for key in re.findall(_KEY, match.group(7)))
-        return cls(" ".join(text.split()), count, unit, day, clock, place, over, by)
+        return cls(" ".join(text.split()), count, unit, day, clock, _place(match), over, _keys(match))
+
+    @classmethod
+    def _listed(cls, match: re.Match[str], calendar: Calendar) -> Period:
+        if match.group(1) or match.group(3) or match.group(5):
+            hint = f"as '{calendar.name}', '{calendar.name} by country' or '{calendar.name} in Asia/Kolkata'"
+            raise QueryError(f"{calendar.name} lists its periods, so they have no count, origin or window", hint=hint)
+        text = " ".join(match.group(0).split())
+        return cls(text, 1, calendar.name, _MONDAY, 0, _place(match), None, _keys(match), calendar)
+
+    @property
+    def sliding(self) -> bool:
+        """Whether an instant may be in several rows or in none."""
+        return self.over is not None or self.calendar is not None
 
     @property
     def plain(self) -> str | None:
         """The word for stored buckets that these are, if nothing else is said of them."""
+        if self.calendar is not None:
+            return None
         nothing = (self.count, self.clock, self.zone, self.over) == (1, 0, None, None)
         return self.unit if nothing and self.day == _origin(self.unit, None)[0] else None
 
     def spans(self, start: int, end: int, zone_name: str) -> tuple[Span, ...]:
-        """The buckets whose periods begin in start <= t < end. Raises QueryError when there are too many."""
+        """The buckets whose periods begin in start <= t < end.
+
+        Raises QueryError when there are too many, and of a calendar when there is none.
+        """
+        if self.calendar is not None:
+            return self._of_calendar(self.calendar, start, end, self.zone or zone_name)
         edges = self.edges(start, end, zone_name)
         if len(edges) < 2:
             return ()
         starts = edges if self.over is None else self.over.starts(edges, self.zone or zone_name)
         return tuple(map(Span, edges[:-1], starts, edges[1:]))
+
+    def _of_calendar(self, calendar: Calendar, start: int, end: int, zone_name: str) -> tuple[Span, ...]:
+        every = calendar.spans(zone_name)
+        found = tuple(span for span in every if start <= span.name < end)
+        if not found and start < end:
+            first, last = (to_local(at, zone_name) for at in (every[0].start, every[-1].end))
+            hint = f"they are from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+            raise QueryError(f"no period of {calendar.name} begins in this range", hint=hint)
+        return found
+
+    def preceding(self, start: int, zone_name: str) -> int:
+        """The start of the period before one; of the first one of a calendar, an instant in none."""
+        place = self.zone or zone_name
+        if self.calendar is None:
+            return self.edges(back(start, 2 * self.count, self.unit, place), start, zone_name)[-2]
+        starts = [span.name for span in self.calendar.spans(place)]
+        at = bisect_right(starts, start - 1) - 1
+        return starts[at] if at >= 0 else starts[0] - 1
 
     def edges(self, start: int, end: int, zone_name: str) -> tuple[int, ...]:
         """The starts of all periods that begin in start <= t < end, and behind them the end of the last one.
@@ -155,6 +215,8 @@ class Period:
         ...
         rollup.core.errors.QueryError: more than 8 of 'minutes' in this range (a shorter range)
         """
+        if self.calendar is not None:
+            return
         longest = _CLOCK.get(self.unit) or _LONGEST_DAY * (
             31 * _MONTHS.get(self.unit, 0) or (7 if self.unit == "week" else 1)
         )
@@ -227,6 +289,14 @@ def back(instant: int, count: int, unit: str, zone_name: str) -> int:
     length = {"quarter": {"months": 3 * count}}.get(unit, {f"{unit}s": count})
     wall = pendulum.instance(to_local(instant, zone_name).replace(tzinfo=UTC)).subtract(**length)
     return to_instant(datetime(1970, 1, 1, tzinfo=zone(zone_name)) + timedelta(seconds=wall.timestamp()))
+
+
+def _place(match: re.Match[str]) -> str | None:
+    return normal_zone(match.group(8)) if match.group(8) else None
+
+
+def _keys(match: re.Match[str]) -> tuple[str, ...] | None:
+    return None if match.group(7) is None else tuple(key.strip('`"') for key in re.findall(_KEY, match.group(7)))
 
 
 def _unit(word: str, count: str | None) -> str | None:

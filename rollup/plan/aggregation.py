@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from sqlglot import exp
 from rollup.core.calendar import GMT, Duration, normal_zone
 from rollup.core.dialects import Checked, Compensated, InOrder, LastBy, Mean, Milliseconds
 from rollup.core.errors import PlanError
+from rollup.core.periods import Calendar
 from rollup.engine.aggregates.partials import (
     COMOMENT,
     COUNT,
@@ -133,6 +134,8 @@ class Aggregation:
     """Whether each row is cut in the zone of its own text: where no zone is declared."""
     visible: exp.Expr | None = None
     """A condition over group keys, of the rows that whoever asks may see; None where that is all of them."""
+    calendars: Mapping[str, Calendar] = field(default_factory=dict[str, "Calendar"], repr=False)
+    """The tables of periods that a question may name, `per 'fiscal'`."""
 
     @property
     def row_zone(self) -> exp.Expr:

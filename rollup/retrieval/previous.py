@@ -91,10 +91,11 @@ def earlier(period: Period, starts: Sequence[int], window: Window | None, zone: 
     >>> earlier(Period.parse("days"), [86_400_000, 172_800_000], None, "+00:00")
     [0, 86400000]
     """
-    place = period.zone or zone
     if window is None or window.count is None:
-        before = period.edges(back(starts[0], 2 * period.count, period.unit, place), starts[0], zone)
-        return [before[-2], *starts[:-1]]
+        return [period.preceding(starts[0], zone), *starts[:-1]]
+    if period.calendar is not None:
+        raise QueryError(f"{NAME} looks back over one period of {period.calendar.name}", hint=f"{NAME}(x)")
+    place = period.zone or zone
     wanted = [back(at, window.count, window.unit, place) for at in starts]
     low = back(min(wanted), 2 * period.count, period.unit, place)
     edges = period.edges(low, max(wanted) + 1, zone)

@@ -267,7 +267,7 @@ class Ask(Asked):
         opened = None if sides is Sides.STORED else "open"
         if self.segments is None:
             closed = None if sides is Sides.OPEN else "closed"
-            sliding = bool(self.looks) or (self.period is not None and self.period.over is not None)
+            sliding = bool(self.looks) or (self.period is not None and self.period.sliding)
             return [Part(self.per, closed, opened, between(START, END), self.period, sliding)]
         parts, free = list[Part](), (exp.Placeholder(this=place(i)) for i in itertools.count(len(self.constants)))
         for name, level in self.relations.items():
@@ -370,7 +370,7 @@ def level_or_period(aggregation: Aggregation, word: object, node: exp.Expr | Non
     """What a `per` value names. Raises QueryError."""
     if not isinstance(word, str) or _is_level(aggregation, word):
         return per_level(aggregation, word, node)
-    return _at_query(node, lambda: Period.parse(word))
+    return _at_query(node, lambda: Period.parse(word, aggregation.calendars))
 
 
 def _is_level(aggregation: Aggregation, word: str) -> bool:
