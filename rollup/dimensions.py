@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -70,19 +70,19 @@ def filled(conf: Conf, text: str) -> tuple[Filled, ...]:
 
 def calendars(conf: Conf) -> tuple[Listed, ...]:
     """The dimensions as periods that questions may name; whether they list any is seen when one does. Opens none."""
-    return tuple(Listed(name, conf.path) for name in conf.dimensions)
+    return tuple(Listed(name, conf) for name in conf.dimensions)
 
 
 @dataclass(frozen=True)
 class Listed:
     """Periods that a table lists in its columns `from` and `to`, see `rollup.core.periods.Calendar`.
 
-    A process reads them once, from the file of the configuration on. A day in `to` is the last one of its period, and an instant the first one behind it. Without `to` a
+    A process reads them once. A day in `to` is the last one of its period, and an instant the first one behind it. Without `to` a
     period ends where the next one begins.
     """
 
     name: str
-    path: Path
+    conf: Conf = field(compare=False, repr=False)
 
     def spans(self, zone_name: str) -> Sequence[Span]:
         """All of them in order. Raises ConfigError where the table lists none, or some overlap."""
@@ -107,10 +107,7 @@ class Listed:
 
     @cached_property
     def _rows(self) -> list[tuple[Any, Any]]:
-        from rollup.conf import load
-
-        conf = load(self.path)
-        dimension = Dimension(self.name, _content(conf, self.name, conf.dimensions[self.name]))
+        dimension = Dimension(self.name, _content(self.conf, self.name, self.conf.dimensions[self.name]))
         columns = dimension.stream(self.name).attributes
         if _FROM not in columns:
             hint = f"columns `{_FROM}` and `{_TO}`, with days or times; it has {', '.join(columns)}"

@@ -299,7 +299,7 @@ def _compiled(declaration: Declaration) -> Program:
         _check_told(statements, changes, aggregations)
     sinks = {name: given[0] for name, given in parts.sinks.items()}
     heard = declaration.heard if statements is None else tuple(sorted(statements.reads & streams.keys()))
-    rollups = replace(declaration, text=parts.rollups, heard=heard, tables=())
+    rollups = replace(declaration, text=parts.rollups, heard=heard, tables=(), calendars=())
     made = Program(app, rollups, streams, aggregations, derivations, statements, sinks)
     _ = made.times  # refuses an @time that names none
     return made
