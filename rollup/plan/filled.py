@@ -12,8 +12,8 @@ import pyarrow as pa
 from rollup.core.errors import SourceError
 from rollup.plan.app import StreamDef
 
-MOST = 10_000
-"""Rows that such a table may have: statements hold them as rows, and a join looks through all of them."""
+MOST = 100_000
+"""Rows that such a table may have: statements hold them as rows, and some conditions look through all of them."""
 
 
 class Reader(Protocol):

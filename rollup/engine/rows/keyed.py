@@ -21,8 +21,8 @@ EXACT = (Kind.STRING, Kind.INT, Kind.LONG, Kind.BOOL)
 _NO_KEYS = (Kind.LIST, Kind.ROW, Kind.ANY, Kind.NULL)
 
 
-class Keyed(Protocol):
-    """A store that may find rows by what they hold."""
+class Findable(Protocol):
+    """Rows that may be found by what they hold."""
 
     def by(self, places: Collection[int]) -> tuple[int, ...]:
         """By which of some fields it finds rows; none: it has to be looked through."""
@@ -35,6 +35,10 @@ class Keyed(Protocol):
     def showing(self, places: tuple[int, ...], key: Key) -> Sequence[Row] | None:
         """Those of them that joins and sub-queries find."""
         ...
+
+
+class Keyed(Findable, Protocol):
+    """A store that may find rows by what they hold."""
 
     def index_by(self, places: tuple[int, ...]) -> KeyIndex:
         """Where these are found, as long as the store is there."""
@@ -97,7 +101,7 @@ class ByKey:
         places = store.by(self._equals.keys())
         return places, tuple(self._equals[place] for place in places), self._all and len(places) == len(self._equals)
 
-    def rows(self, store: Keyed, r: Rows, e: Environment, shown: bool = False) -> Sequence[Row] | None:
+    def rows(self, store: Findable, r: Rows, e: Environment, shown: bool = False) -> Sequence[Row] | None:
         """The rows that may fulfil the condition, or those of them that are `shown`; None: any of them may."""
         if self._places is None:
             self._places = store.by(self._equals.keys())

@@ -9,14 +9,15 @@ from typing import Any
 from rollup.core.crontabs import Crontab
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.row import Row
-from rollup.engine.rows.deliveries.inputs import Content, StreamInput, StreamSpec
+from rollup.engine.row import Row, Rows
+from rollup.engine.rows.deliveries.inputs import Stored, StreamInput, StreamSpec
 from rollup.engine.rows.deliveries.item import RESET, Item, Subscriber
 from rollup.engine.rows.deliveries.partitions import Partition, PartitionSpec
 from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query, QuerySpec, Write, streams_of
 from rollup.engine.rows.deliveries.selecting import Kind, Selected
 from rollup.engine.rows.deliveries.tables import Change, Table
-from rollup.engine.rows.runner import Runner
+from rollup.engine.rows.keyed import ByKey
+from rollup.engine.rows.runner import Environment, Runner
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order, Phase, edge
@@ -78,7 +79,7 @@ class DeliveryApp:
     ) -> None:
         self.spec, self._emitted = spec, emitted
         self.runner = Runner(start, depth_first=True)
-        self.tables = {name: Table(key, self.runner) for name, key in spec.tables.items()}
+        self.tables = {name: Table(spec.stored[name], key, self.runner) for name, key in spec.tables.items()}
         for name, rows in filled.items():
             for values in rows:
                 self.tables[name].insert((*values, 0))
@@ -123,11 +124,9 @@ class DeliveryApp:
             self._emitted(target, rows)
             self.publish(target, [Item((made.row,), False, made.row.values[-1]) for made in rows])
 
-    def stored(self, name: str) -> Content | None:
-        """The content of a table or shared window, for joins and questions."""
-        if name in self.tables:
-            return self.tables[name].content
-        return self.shared[name].content if name in self.shared else None
+    def stored(self, name: str) -> Stored:
+        """A table or shared window, for joins and questions."""
+        return self.tables[name] if name in self.tables else self.shared[name]
 
     def writer(self, output: InsertSpec | ChangeSpec) -> Write:
         """What a query's rows do."""
@@ -145,8 +144,15 @@ class DeliveryApp:
         return query
 
     def _asked(self, table: str, on: Expr) -> Callable[[Any, Any, Any], bool]:
-        test = predicate(on)
-        return lambda r, s, e: any(test((*r, row), s, e) for row in self.tables[table].content())
+        test, stored = predicate(on), self.tables[table]
+        keys = dict[int, ByKey]()
+
+        def found(r: Any, s: Any, e: Any) -> bool:
+            place = len(r)
+            by_key = keys[place] if place in keys else keys.setdefault(place, ByKey(on, place))
+            return any(test((*r, row), s, e) for row in stored.matching(by_key, r, e))
+
+        return found
 
     def snapshot(self) -> State:
         """The whole state: named tables and scalars."""
@@ -236,6 +242,10 @@ class Shared:
     def content(self) -> Iterable[Row]:
         """The rows that others see."""
         return self._input.content()
+
+    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
+        """All of them: a window finds none by what they hold."""
+        return self.content()
 
     def _ask(self) -> None:
         self._app.runner.timers.ask(self, Phase.WINDOW, self._input.due)

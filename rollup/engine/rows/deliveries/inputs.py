@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
 from rollup.engine.index import FilterIndex
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import Delta, Row, Rows
 from rollup.engine.rows.deliveries.item import RESET, Chunk, Emit, EmitEach, Item
+from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.patterns.algebra import FilterNode, Pattern, nodes
 from rollup.engine.rows.patterns.matcher import Matcher
 from rollup.engine.rows.patterns.sequence import Sequence as SequenceSpec
@@ -165,6 +166,10 @@ class StreamInput:
         """The rows that others meet: those of the window, of one that lets batches out the last batch."""
         return () if self.window is None else held(self.window, self.spec.window)
 
+    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
+        """All of them: a window finds none by what they hold."""
+        return self.content()
+
     def snapshot(self) -> Any:
         return None if self.window is None else self.window.snapshot()
 
@@ -211,7 +216,16 @@ def rows_of(chunk: Sequence[Item]) -> list[Row]:
     return [row for item in chunk for row in item.rows if row is not None]
 
 
-Content = Callable[[], Iterable[Row]]
+class Stored(Protocol):
+    """Rows that a join meets."""
+
+    def content(self) -> Iterable[Row]:
+        """All of them, oldest first."""
+        ...
+
+    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
+        """Those that may fulfil a condition, oldest first."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -245,12 +259,13 @@ class JoinInput:
     What one row meets is selected by itself: an aggregate and an order are of that row's matches.
     """
 
-    def __init__(self, spec: JoinSpec, host: Host, emit: EmitEach, stored: Callable[[str], Content | None]) -> None:
+    def __init__(self, spec: JoinSpec, host: Host, emit: EmitEach, stored: Callable[[str], Stored]) -> None:
         self.spec, self._host, self._emit, self._on = spec, host, emit, predicate(spec.on)
         self._sides = (StreamInput(spec.left.stream, host, _ignore), StreamInput(spec.right.stream, host, _ignore))
         self._specs = (spec.left, spec.right)
-        given = [stored(side.stream.stream) if side.stored else None for side in self._specs]
-        self._contents = [g or s.content for g, s in zip(given, self._sides, strict=True)]
+        pairs = zip(self._specs, self._sides, strict=True)
+        self._contents = [stored(spec.stream.stream) if spec.stored else own for spec, own in pairs]
+        self._by_keys = tuple(ByKey(spec.on, place) for place in range(2))
 
     @property
     def due(self) -> int | None:
@@ -277,7 +292,9 @@ class JoinInput:
 
     def _joined(self, place: int, item: Item) -> Chunk:
         e, row = self._host.environment, _timed(item)
-        pairs = [(row, other) if place == 0 else (other, row) for other in self._contents[1 - place]()]
+        known = (row,) if place == 0 else (None, row)
+        others = self._contents[1 - place].matching(self._by_keys[1 - place], known, e)
+        pairs = [(row, other) if place == 0 else (other, row) for other in others]
         found = [pair for pair in pairs if self._on(pair, (item.time,), e)]
         if not found and self.spec.outer[place]:
             found = [(row, None) if place == 0 else (None, row)]

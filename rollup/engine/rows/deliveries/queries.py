@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 from rollup.engine.expressions import Expr
 from rollup.engine.rows.deliveries.inputs import (
-    Content,
     Input,
     JoinInput,
     JoinSpec,
     PatternInput,
     SequenceInput,
+    Stored,
     StreamInput,
     StreamSpec,
 )
@@ -73,14 +73,14 @@ def streams_of(spec: InputSpec) -> list[str]:
             return list(dict.fromkeys(node.stream for step in spec.steps for node in step.nodes))
 
 
-Stored = Callable[[str], Content | None]
+FindStored = Callable[[str], Stored]
 Write = Callable[[Sequence[Selected]], None]
 
 
 class Query:
     """A query of an app, or of one key of a partition."""
 
-    def __init__(self, spec: QuerySpec, runner: Runner, order: Order, stored: Stored, write: Write) -> None:
+    def __init__(self, spec: QuerySpec, runner: Runner, order: Order, stored: FindStored, write: Write) -> None:
         self.spec, self.order, self._runner, self._write = spec, order, runner, write
         self._selector = Selector(spec.selection, runner)
         self._rates = self._rate()
@@ -97,7 +97,7 @@ class Query:
             return Snapshots(rate, self._leave, self._runner.now, windowed, Aggregated(selection.columns))
         return Rates(rate, self._leave, self._runner)
 
-    def _built(self, stored: Stored) -> Input:
+    def _built(self, stored: FindStored) -> Input:
         match self.spec.input:
             case StreamSpec():
                 return StreamInput(self.spec.input, self._runner, self._emit)

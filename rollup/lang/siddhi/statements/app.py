@@ -12,7 +12,6 @@ from rollup.core.nesting import nests
 from rollup.engine.compiling import predicate
 from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.app import DeliveryApp, circle
-from rollup.engine.rows.deliveries.inputs import Content
 from rollup.engine.rows.deliveries.item import Item
 from rollup.engine.rows.deliveries.selecting import Selected, Selector
 from rollup.engine.rows.runner import Runner
@@ -26,6 +25,8 @@ from rollup.lang.siddhi.statements.lowering import lower, lower_change, lower_se
 from rollup.lang.siddhi.statements.reader import read_app, read_request
 from rollup.lang.siddhi.statements.semantics import TYPES, text_of
 from rollup.plan.app import StreamDef
+
+Content = Callable[[], Iterable[Row]]
 
 
 class Emitted(NamedTuple):
@@ -75,8 +76,8 @@ class SiddhiApp:
 
     def stored(self, name: str) -> list[tuple[Any, ...]]:
         """The rows that a table or shared window holds."""
-        content, width = self._app.stored(name), len(attributes_of(self._rows_of(name)))
-        return [] if content is None else [row.values[:width] for row in content()]
+        width = len(attributes_of(self._rows_of(name)))
+        return [row.values[:width] for row in self._app.stored(name).content()]
 
     def send(self, stream: str, rows: Sequence[Sequence[Any]], at: int | None = None) -> None:
         """Events of a stream that arrive together, as rows of its attributes' values; `at` is their time in ms.
@@ -138,10 +139,10 @@ class SiddhiApp:
         return self._changed(request) if isinstance(request, tree.ChangeRequest) else self._asked(request)
 
     def _asked(self, request: tree.Request) -> pa.Table:
-        content = self._app.stored(request.table)
-        if content is None:
+        if request.table not in self.spec.stored:
             known = f"there are {', '.join(self.spec.stored) or 'none'}"
             raise QueryError(f"{request.table!r} is neither a table nor a window", hint=known).at(*request.place)
+        content = self._app.stored(request.table).content
         return _answered(request, self._rows_of(request.table), content, self._app.runner)
 
     def _changed(self, request: tree.ChangeRequest) -> pa.Table:
