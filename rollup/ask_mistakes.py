@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from rollup.plan.aggregation import TIMESTAMP, Aggregation
 
 _TABLE = re.compile(r"Table with name (.+) does not exist!")
+_MERGE = re.compile(r"\bfunction (?:with name )?merge\b", re.IGNORECASE)
 _COLUMN = re.compile(r'Referenced column "([^"]+)" not found')
 _SYNTAX = re.compile(r'syntax error at or near "\'?(\w+)\'?"|(SELECT clause without selection list)')
 _EXPLAIN = re.compile(r"\s*explain\b", re.IGNORECASE)
@@ -29,6 +30,8 @@ def about(
 ) -> tuple[str, str] | None:
     """Message and hint for DuckDB's complaint; None where its own is the better one."""
     table, missing, syntax = missing_table(said), _COLUMN.search(said), _SYNTAX.search(said)
+    if _MERGE.search(said):
+        return merge_in_sql()
     if table is not None:
         return without_range(table, aggregations) or unknown(table, aggregations, kept, streams)
     if missing is not None:
@@ -61,6 +64,11 @@ def without_range(name: str, aggregations: Mapping[str, Aggregation]) -> tuple[s
                     f"{aggregation.name} WITHIN '2018-01-** **:**:**' PER '{level.plural}' has both",
                 )
     return None
+
+
+def merge_in_sql() -> tuple[str, str]:
+    """Message and hint for SiddhiQL's `merge(x)` in a text of SQL."""
+    return "merge(x) is of SiddhiQL; in SQL the keys that stay are said by PER", "NAME WITHIN … PER 'days by (country)'"
 
 
 def without_quotes(name: str, kept: Collection[str]) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from rollup.core.calendar import WORDS
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError, QueryError, StoreError
 from rollup.core.identifiers import quoted
@@ -322,6 +323,10 @@ def identity(aggregation: Aggregation) -> list[str]:
     return [TIMESTAMP, *zone, *(shown[key.name] for key in aggregation.keys)]
 
 
+def _names_level(per: object) -> bool:
+    return not isinstance(per, str) or per.strip().lower() in WORDS
+
+
 def asked(aggregation: Aggregation, per: str, start: int | None = None, on: exp.Expr | None = None) -> Ask:
     """The question whose answers a subscription compares. Raises QueryError or PlanError.
 
@@ -330,6 +335,10 @@ def asked(aggregation: Aggregation, per: str, start: int | None = None, on: exp.
     >>> [item.name for item in asked(rollup.parse(text).aggregations["A"], "minutes").selection.items]
     ['AGG_TIMESTAMP', 'k', 's', 'AGG_FINAL']
     """
+    if not _names_level(per):
+        levels = ", ".join(level.plural for level in aggregation.levels)
+        hint = f"subscribe to one of {levels}; other periods are of questions"
+        raise QueryError(f"a subscription is of a stored level, and {per!r} is none", hint=hint)
     level = per_level(aggregation, per)
     names = dict.fromkeys([TIMESTAMP, *identity(aggregation), *(out.name for out in aggregation.outputs), FINAL])
     selection = Selection(tuple(Item(name, column(name)) for name in names))

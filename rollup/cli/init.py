@@ -259,10 +259,11 @@ class _Draft:
         yield f'checkpoint = "{self.name.lower()}-state"'
         if self.zone:
             yield f"zone = {_toml(self.zone)}"
-        elif self.time.offsets:
-            yield '# zone = "Europe/Berlin"   # times have offsets; a zone cuts all days alike'
+        elif len(self.time.zones) != 1:
+            offsets = ", ".join(self.time.zones[:4])
+            yield f'zone = "UTC"   # CHECK THIS: the zone of your days, as Europe/Berlin; times are of {offsets}'
         else:
-            yield '# zone = "Europe/Berlin"   # the zone of your days; times without an offset are UTC now'
+            yield f"zone = {_toml(self.time.zones[0])}   # the zone of your days, as Europe/Berlin; times without an offset are read in it"
         yield ""
         yield f"[sources.{self.source}]"
         yield f'kind = "{self.seen.kind}"'

@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from rollup.core.calendar import parse_timestamp
+from rollup.core.calendar import GMT, parse_timestamp
 from rollup.core.dialects import parsed_time
 from rollup.core.errors import ConfigError, RollupError
 from rollup.plan.reading import Unreadable, read
@@ -103,7 +103,7 @@ class Time:
     """The column that says when an event was, and how it says so.
 
     `unit` is that of a number, `parts` whether it has a part of that, `pattern` that of a text which is no ISO time, `clock` the column with the time of a day.
-    `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: these say their zone. `odd` are values that are no time.
+    `instants` are milliseconds of the records that were looked at, in their order. `texts`: they are texts; `offsets`: some of these say their zone, and `zones` are all of them. `odd` are values that are no time.
     """
 
     column: str
@@ -113,6 +113,7 @@ class Time:
     clock: str | None = None
     texts: bool = False
     offsets: bool = False
+    zones: tuple[str, ...] = (GMT,)
     doubtful: str | None = None
     odd: Sequence[Any] = ()
     instants: list[int] = field(default_factory=list[int])
@@ -616,7 +617,7 @@ def _as_text(name: str, there: Sequence[str], most: int) -> Time | None:
     stamps = _stamps(there, most)
     if stamps is not None:
         zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
-        return Time(name, texts=True, offsets=zoned, **_split(there, stamps))
+        return Time(name, texts=True, offsets=zoned, zones=_zones(there, stamps), **_split(there, stamps))
     fitting = [pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern, most) is not None]
     fitting = [pattern for pattern in fitting if _by_pattern(there, pattern, most) is not None]
     if not fitting:
@@ -632,6 +633,16 @@ def _as_text(name: str, there: Sequence[str], most: int) -> Time | None:
     doubtful = f"{best!r} and {other!r} both fit" if other else None
     instants = _by_pattern(there, best, most) or []
     return Time(name, texts=True, pattern=best, offsets="Z" in best, doubtful=doubtful, **_split(there, instants))
+
+
+def _zones(there: Sequence[str], stamps: Sequence[int | None]) -> tuple[str, ...]:
+    """The zones of ISO texts, in order; one without an offset is of UTC until somebody says another zone.
+
+    >>> _zones(["2026-03-01T10:00:00+01:00", "2026-03-01", "x"], [1772355600000, 1772323200000, None])
+    ('+00:00', '+01:00')
+    """
+    given = (value for value, at in zip(there, stamps, strict=True) if at is not None)
+    return tuple(sorted({parse_timestamp(value)[1] for value in given}))
 
 
 def _split(there: Values, instants: Sequence[int | None]) -> dict[str, Any]:

@@ -122,6 +122,7 @@ DATA: Mapping[str, tuple[Callable[[Path], Path], str, str]] = {
     "day and clock": (_csv("%d.%m.%Y;%H:%M", ";", names=("Datum", "Uhrzeit", "place", "n")), "place", "n"),
     "american": (_csv("%m/%d/%Y %I:%M %p", "\t", file="data.tsv"), "place", "n"),
     "iso, packed": (_csv("%Y-%m-%dT%H:%M:%S+00:00", file="data.csv.gz"), "place", "n"),
+    "ISO, local": (_csv("%Y-%m-%dT%H:%M:%S%z", offset=300), "place", "n"),
     "ISO, basic, offset": (_csv("%Y%m%dT%H%M%S%z", offset=90), "place", "n"),
     "first line again": (_csv("%Y-%m-%d %H:%M:%S", more=["Datum,place,n"]), "place", "n"),
     "no time": (_csv("%Y-%m-%d %H:%M:%S", more=["2026-02-30 00:00:00,Nord,1", "-,Nord,1"]), "place", "n"),
@@ -172,8 +173,12 @@ def _runs(data: str, spark: Any, tmp_path: Path) -> None:
     more = 30 * 1_000_000 if data.startswith(("german", "dollars")) else 0
     extra = {"Nord": 2} if data == "no values" else {}
     assert found == {place: (total + more, 30 + extra.get(place, 0)) for place, total in TOTAL.items()}
+    weeks = rollup.query(conf.path, "select sum(events) as n from DataAgg within '2026' per 'weeks'").to_pylist()
+    assert weeks == [{"n": sum(events for _, events in found.values())}]
     first = rollup.query(conf.path, "from DataAgg within '2026-03-01' per 'days' select merge(events) as n").to_pylist()
-    assert first == [{"n": sum(at.date() == START.date() for at in TIMES) + extra.get("Nord", 0)}]
+    zone = timezone(timedelta(hours=5)) if data == "ISO, local" else UTC
+    begun = sum(at.astimezone(zone).date() == START.date() for at in TIMES)
+    assert first == [{"n": begun + extra.get("Nord", 0)}]
 
 
 @pytest.mark.parametrize(
@@ -191,6 +196,22 @@ def _runs(data: str, spark: Any, tmp_path: Path) -> None:
 def test_times_of_other_programs_are_known(tmp_path: Path, pattern: str, width: int) -> None:
     time = look(str(_csv(pattern, "|")(tmp_path))).time
     assert time is not None and time.instants == [int(at.timestamp()) // width * width * 1000 for at in TIMES]
+
+
+@pytest.mark.parametrize(
+    ("texts", "zone"),
+    [
+        (["2026-03-01T10:00:00Z", "2026-03-02"], 'zone = "+00:00"'),
+        (["2026-03-01T10:00:00+0530"], 'zone = "+05:30"'),
+        (["2026-03-01 10:00:00 Asia/Kolkata"], 'zone = "Asia/Kolkata"'),
+        (["2026-03-01T10:00:00+01:00", "2026-04-01T10:00:00+02:00"], 'zone = "UTC"   # CHECK THIS'),
+        (["1770000000"], 'zone = "+00:00"'),
+    ],
+)
+def test_the_zone_that_all_times_have_cuts_the_days(tmp_path: Path, texts: list[str], zone: str) -> None:
+    (tmp_path / "d.csv").write_text("at,n\n" + "".join(f"{text},1\n" for text in texts))
+    assert invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path / "out")).exit_code == 0
+    assert zone in (tmp_path / "out" / "d.toml").read_text()
 
 
 def test_times_with_offsets_count_in_the_days_of_the_zone(tmp_path: Path) -> None:
@@ -236,7 +257,7 @@ def test_what_is_guessed_is_said(tmp_path: Path) -> None:
     app, conf = (tmp_path / "sale.siddhi").read_text(), (tmp_path / "sale.toml").read_text()
     assert "CHECK THIS" in app and "every day ... year" in app and "@OutOfOrder('correct')" in app
     assert "code string" in app and "distinctCount(who) as different_who" in app
-    assert 'null = ["", "NA"]' in conf and "# zone" in conf
+    assert 'null = ["", "NA"]' in conf and 'zone = "+00:00"' in conf
     again = invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path), "--name", "sale")
     assert "exists" in str(again.exception) and "--name" in str(again.exception)
 
