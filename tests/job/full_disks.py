@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -271,8 +272,9 @@ def main() -> None:
             folder = given.folder / f"{place}-{given.seed}-{number}"
             shutil.rmtree(folder, ignore_errors=True)
             left_over, batches = moments.choice((0, 0, 4096, 20_000, 60_000, 200_000)), moments.randint(1, 25)
-            small = folder if place != "postgres" else Path("/tmp") / f"{os.getpid()}-{number}"
-            with on_disk(small / "small", place) as (disk, server):
+            # A server's user must reach its folder, so that is not below one of pytest.
+            with TemporaryDirectory() as small, on_disk(Path(small) / "small", place) as (disk, server):
+                Path(small).chmod(0o755)
                 one = Round(folder / "job", place, disk, given.spark, server=server)
                 print(json.dumps(one.run(0 if place == "spark" else batches, left_over)), flush=True)
             if not given.keep:
