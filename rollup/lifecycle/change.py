@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from rollup.aggregation.state import State
 from rollup.core.dialects import to_sql
-from rollup.core.errors import LostCommitsError, StoreError
+from rollup.core.errors import StoreError
 from rollup.lifecycle.book import Book, Page
 from rollup.lifecycle.replay.compare import readable
 from rollup.lifecycle.replay.rebuild import closed_until
@@ -146,17 +146,9 @@ def _without_words(declared: Mapping[str, Any]) -> dict[str, Any]:
     return {**declared, **plain, **columns}
 
 
-def taken(store: Store, aggregation: Aggregation, state: State | None) -> bool:
-    """Whether tables hold an event, or may hold one as their commits are lost; `state` is that of the newest commit."""
-    from rollup.lifecycle.status import newest  # questions, which read notes here, need nothing of it
-
-    if state is not None:
-        return closed_until(state, aggregation) is not None
-    try:
-        newest(store)
-    except LostCommitsError:
-        return True
-    return False
+def taken(aggregation: Aggregation, state: State | None) -> bool:
+    """Whether tables hold an event; `state` is that of the newest commit."""
+    return state is not None and closed_until(state, aggregation) is not None
 
 
 def settle(book: Book, store: Store, aggregation: Aggregation, state: State | None, accept: bool = False) -> Change:
@@ -169,7 +161,7 @@ def settle(book: Book, store: Store, aggregation: Aggregation, state: State | No
     if page.declaration is None:
         book.write(replace(page, declaration=new))
         return Change()
-    change = compare(page.declaration, new, taken(store, aggregation, state))
+    change = compare(page.declaration, new, taken(aggregation, state))
     if change.refused:
         raise StoreError(
             f"{aggregation.name} has tables of another declaration: {'; '.join(change.refused)}", hint=_BESIDE

@@ -62,7 +62,7 @@ class Job(SparkHost):
                 if not self.standby and time.monotonic() > until:
                     raise StoreError(
                         f"{lease.holder()} writes {lease.name} already",
-                        hint="`rollup run --standby` waits until it is gone",
+                        hint="`rollup run CONF --standby` waits until it is gone",
                     )
                 if not said:
                     print(f"rollup: {lease.holder()} is at work; waiting", file=sys.stderr, flush=True)

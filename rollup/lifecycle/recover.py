@@ -88,7 +88,8 @@ def recover(
             return Recovered(aggregation.name, _whole(aggregation, found.whole[-1], rebuild))
         if found.whole and not rebuild:
             newest, back = max(found.damaged), next(commits.possible(), None)
-            cure = f"`rollup recover CONF --to-commit {back}` loses nothing while Spark's checkpoint is there; "
+            command = f"rollup recover CONF --aggregation {aggregation.name} --to-commit {back}"
+            cure = f"`{command}` loses nothing while Spark's checkpoint is there; "
             raise StoreError(
                 f"commit {newest} of {aggregation.name} is damaged: {found.damaged[newest]}; "
                 + ("there is none to go back to" if back is None else f"commit {back} is whole"),
@@ -208,7 +209,8 @@ def _rebuild(conf: Conf, aggregation: Aggregation, records: RecordFolder, found:
         "events that are sent again count from there on; earlier ones are known to be in the tables and are dropped"
     )
     lines.append(
-        "with its checkpoint the stream goes on after its last batch: bring the lost ones back with `rollup replay`"
+        "with its checkpoint the stream goes on after its last batch: bring the lost ones back with `rollup replay` once newer "
+        "ones have come"
     )
     Book.of(conf, aggregation.name).note("recover", rebuilt=lines, damaged=dict(found.damaged))
     return Recovered(aggregation.name, tuple(lines))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rollup.aggregation.state import State
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
-from rollup.core.errors import LostCommitsError, NoCommitError
+from rollup.core.errors import NoCommitError
 from rollup.core.untyped import pc
 from rollup.hosts.reporting.late_events import SHARE, misplaced, share
 from rollup.lifecycle.book import Book, Page
@@ -115,14 +115,11 @@ def newest(store: Store) -> Snapshot | None:
 
 
 def newest_state(store: Store) -> State | None:
-    """The state of the newest commit, None before the first and where a job goes by the tables alone.
+    """The state of the newest commit, None before the first.
 
-    The snapshot ends here, as tables that are being read cannot be changed. Raises StoreError when it is damaged.
+    The snapshot ends here, as tables that are being read cannot be changed. Raises StoreError when it is damaged, or lost.
     """
-    try:
-        snapshot = newest(store)
-    except LostCommitsError:
-        return None
+    snapshot = newest(store)
     return None if snapshot is None else snapshot.loaded().state
 
 

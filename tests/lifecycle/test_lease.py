@@ -518,7 +518,7 @@ def test_a_job_of_statements_alone_is_refused_where_another_has_them(tmp_path: P
     try:
         assert first._acquire()  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(
-            StoreError, match=r"^run, process \d+ on .* writes _statements already \(`rollup run --standby`"
+            StoreError, match=r"^run, process \d+ on .* writes _statements already \(`rollup run CONF --standby`"
         ):
             second._acquire()  # pyright: ignore[reportPrivateUsage]
     finally:

@@ -64,7 +64,8 @@ def test_a_damaged_commit_record_is_named_and_going_back_loses_nothing(place: Pl
     with pytest.raises(StoreError, match=r"commit-000000000004.json is damaged.*rollup recover"):
         FileJob(place.conf)
     code, output = rollup("recover", place.conf.path)
-    assert code == 2 and "commit 4 of TradeAgg is damaged" in output and "rollup recover CONF --to-commit 3" in output
+    assert code == 2 and "commit 4 of TradeAgg is damaged" in output
+    assert "`rollup recover CONF --aggregation TradeAgg --to-commit 3`" in output
     code, output = rollup("recover", place.conf.path, "--to-commit", 3)
     assert code == 0 and "Trades: goes on after batch 2" in output
     finish(place, events, 400)

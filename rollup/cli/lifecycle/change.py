@@ -25,7 +25,7 @@ def change(
         from rollup.lifecycle.status import newest_state
 
         before, state = one.book.page().declaration, newest_state(one.store)
-        filled = taken(one.store, one.aggregation, state)
+        filled = taken(one.aggregation, state)
         found = None if before is None else compare(before, declaration(one.aggregation), filled)
         same = "nothing has changed" if before else "it is new: its tables are made, empty, when the job starts"
         for line in found.lines if found else [same]:

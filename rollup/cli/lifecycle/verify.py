@@ -79,6 +79,9 @@ def verify(
     raise SystemExit(1 if wrong else 0)
 
 
+_CURE = "`rollup verify CONF --repair` makes anew what other rows can, and names the replay for what they cannot"
+
+
 def _verify(
     one: Chosen, start: str | None, end: str | None, raw: RawSource | None, true_buckets: bool, repair: bool, json: bool
 ) -> int:
@@ -96,6 +99,8 @@ def _verify(
         said = [f"{len(damaged)} damaged files"] * bool(damaged)
         said += [f"{count - len(damaged)} differences"] * (count > len(damaged))
         print(f"{one.aggregation.name}, commit {verifier.snapshot.number}: {', '.join(said) or 'every level is right'}")
+    if count and not repair and not json:
+        print(f"rollup: {_CURE}", file=sys.stderr)
     if repair and (wrong := verifier.wrong(found)):
         low, high = min(start for start, _ in wrong.values()), max(end for _, end in wrong.values())
         print(submit(one.conf, one.program, one.aggregation, Request(REPAIR, low, high)))

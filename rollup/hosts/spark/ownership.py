@@ -325,7 +325,7 @@ def say_lost(pipeline: Pipeline, stream: str) -> None:
     taken = ledger.filter(pc.is_in(ledger[KIND], value_set=pa.array(["moved", "corrected"])))
     structlog.get_logger("rollup").warning(
         "the checkpoint is lost, the stream comes again from its start: what the tables have is passed over, but late "
-        "events may count twice (`rollup verify --raw` tells, `rollup replay` puts it right)",
+        "events may count twice (`rollup verify CONF --raw` tells, `rollup replay` puts it right)",
         aggregation=pipeline.aggregation.name,
         stream=stream,
         events_at_most=int(pc.sum(taken[EVENTS]).as_py() or 0),

@@ -88,7 +88,7 @@ def _known(stream: str, name: str, mark: Mark, action: Callable[[Mark], Mark]) -
         raise StoreError(
             f"{name} ends with batch {mark['batch']} of {stream}, which goes on before it, and does not say which of "
             "what comes again it has",
-            hint=f"bring back tables and checkpoint of one moment, or `rollup recover CONF {name} --rebuild`, "
+            hint=f"bring back tables and checkpoint of one moment, or `rollup recover CONF --rebuild --aggregation {name}`, "
             "then `rollup replay`",
         ) from None
 

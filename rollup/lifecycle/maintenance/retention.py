@@ -99,7 +99,7 @@ def _unheld(
         short += _short(engine, names, going, held)
         low = high
     table = cascade.aggregation.table(coarser)
-    return f"{short} buckets are not all in {table}; run `rollup verify --repair`" if short else None
+    return f"{short} buckets are not all in {table}; run `rollup verify CONF --repair`" if short else None
 
 
 def _short(engine: ColumnEngine, names: list[str], going: pa.Table, held: pa.Table) -> int:

@@ -416,7 +416,7 @@ class DeltaStore:
             table = DeltaTable(str(path))
         except (DeltaError, OSError) as problem:
             what = f"cannot open the table {path}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
+            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}", hint=HINT) from None
         self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
         self._tables[name] = table
         self._listed.pop(name, None)

@@ -269,7 +269,7 @@ class SqlStore:
             if held < going:
                 raise StoreError(
                     f"{a.table(coarser)} has {held} events where {a.table(level)} has {going}: nothing was removed",
-                    hint="`rollup verify --repair`",
+                    hint="`rollup verify CONF --repair` makes them anew",
                 )
         if cuts:
             thin(session, self.engine, self.tables, cuts)
