@@ -21,7 +21,7 @@ from rollup.ask import Asker
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import QueryError, StoreError
+from rollup.core.errors import QueryError, StoreError, said_by_system
 from rollup.dimensions import dimensions
 from rollup.gateway.rewriting.catalog import INNER, name, table_ddl
 from rollup.gateway.rewriting.kept import readable_rows, without_zeros
@@ -135,6 +135,7 @@ class FilledQuestion(SliceQuestion):
         return exp.select(exp.Sum(this=exp.column("n"))).from_(spans.subquery("s"))
 
 
+_NO_ROOM = "ask again once the machine of the endpoint, and the disk of its `data`, have room"
 _DAY = 86_400_000
 _LONGEST_BUCKET = {Duration.DAYS: 25 * _DAY // 24, Duration.MONTHS: 31 * _DAY + _DAY // 24, Duration.YEARS: 366 * _DAY}
 
@@ -283,7 +284,9 @@ class Loader:
             raise
         except psycopg2.Error as problem:
             connection.close()
-            raise StoreError(f"the server behind the endpoint failed: {problem}".strip(), hint="ask again") from problem
+            said = str(problem).strip().split("\n")[0]
+            hint = "ask again" if said_by_system(problem) is None else _NO_ROOM
+            raise StoreError(f"the server behind the endpoint failed: {said}", hint=hint) from problem
 
     def _connected(self) -> Any:
         try:
