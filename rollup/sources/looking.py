@@ -243,6 +243,10 @@ def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Generat
     head = b"" if kind == "parquet" else next(blocks(str(files[0]), _HEAD), b"")
     if what := no_text(head):
         raise ConfigError(f"{files[0].name} is no {kind}: {what}")
+    if b"\r" in head and b"\n" not in head:
+        raise ConfigError(
+            f"the lines of {files[0].name} end in CR alone", hint="tr '\\r' '\\n' makes lines that are read"
+        )
     encoding = written_in(head)
     if encoding is None:
         yield files
@@ -439,7 +443,7 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     )  # fmt: skip
     numbers = [_plain(value, signs) for value in values if value is not None]
     exact = _exact(name, numbers) if kind is Type.DOUBLE else None
-    large = kind is Type.LONG and any(abs(int(value)) > 2**53 for value in values if value is not None)
+    large = kind is Type.LONG and any(abs(read(value, kind)) > 2**53 for value in values if value is not None)
     column.large = large or (exact is not None and exact.digits[0] > _SUMMED)
     if column.large:
         column.remarks.append("too large to be added up")
