@@ -28,7 +28,7 @@ def run(
         float, typer.Option(min=0.1, help="Seconds after Ctrl-C or SIGTERM in which the batch in progress may end.")
     ] = PATIENCE,
     takeover: Annotated[
-        float, typer.Option(help="Seconds without a heartbeat after which the other job counts as gone.")
+        float, typer.Option(min=1, help="Seconds without a heartbeat after which the other job counts as gone.")
     ] = 10.0,
 ) -> None:
     """Keep the tables of an app up to date from its streams, until Ctrl-C or SIGTERM.

@@ -26,12 +26,12 @@ from sqlalchemy.exc import IntegrityError
 
 from rollup.conf import load
 from rollup.core import objects
-from rollup.core.errors import FencedError, StoreError
+from rollup.core.errors import ConfigError, FencedError, StoreError
 from rollup.hosts.reporting.progress import Reporter
 from rollup.lifecycle.job import Job
 from rollup.lifecycle.lease.holding import Holder, Lease
 from rollup.lifecycle.lease.holding import Place as LeasePlace
-from rollup.lifecycle.lease.places import Files
+from rollup.lifecycle.lease.places import Files, leases_of
 from rollup.stores.postgres.server import free_port
 from rollup.stores.sql.lease import Rows
 from rollup.stores.sql.session import ConnectionLost
@@ -264,6 +264,18 @@ def test_the_lease_of_a_killed_process_is_free_at_once(place: Place) -> None:
 @pytest.mark.few(1)
 def test_a_paused_job_that_wakes_after_a_take_over_is_fenced_and_the_tables_are_right(place: Place) -> None:
     assert_fenced(place)
+
+
+@pytest.mark.parametrize(
+    ("where", "seconds", "taken"), [("s3://b/t", 5.9, False), ("s3://b/t", 6, True), ("t", 1, True)]
+)
+def test_a_job_in_a_bucket_has_time_for_a_sign_of_life(tmp_path: Path, where: str, seconds: float, taken: bool) -> None:
+    conf = Place(tmp_path, store=f'kind = "delta"\npath = "{where}"\n').write().conf
+    if taken:
+        assert [lease.timeout for lease in leases_of(conf, conf.program(), "run", seconds)] == [seconds]
+        return
+    with pytest.raises(ConfigError, match=r"a takeover after 5\.9 s, with a lease in s3://b/t.*6 seconds or more"):
+        leases_of(conf, conf.program(), "run", seconds)
 
 
 @pytest.mark.slow

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rollup.conf import Conf
-from rollup.core.errors import StoreError
-from rollup.core.objects import create, names_in, renew, replace_durably
+from rollup.core.errors import ConfigError, StoreError
+from rollup.core.objects import create, is_object, names_in, renew, replace_durably
 from rollup.lifecycle.book import folder
 from rollup.lifecycle.lease.holding import TIMEOUT, Lease
 from rollup.plan.aggregation import Aggregation
@@ -17,6 +17,8 @@ from rollup.program import Program
 from rollup.statements.committed.commits import Commits
 from rollup.stores.registry import database
 
+LEAST_AFAR = 6.0
+"""Seconds without a sign of life that a job in an object store is given at least: such a store says times in whole seconds."""
 _LEASE = re.compile(r"lease-(\d+)\.json")
 
 
@@ -24,7 +26,7 @@ def lease_of(conf: Conf, aggregation: Aggregation, what: str, timeout: float = T
     """The lease of an aggregation, where its store is."""
     options = database(conf, aggregation)
     if options is None:
-        return Lease(Files(folder(conf, aggregation.name)), what, timeout)
+        return _in_files(folder(conf, aggregation.name), what, timeout)
     from rollup.stores.sql.lease import Rows
 
     return Lease(Rows(options, aggregation.name), what, timeout)
@@ -32,7 +34,17 @@ def lease_of(conf: Conf, aggregation: Aggregation, what: str, timeout: float = T
 
 def lease_of_statements(conf: Conf, what: str, timeout: float = TIMEOUT) -> Lease:
     """That of the statements of an app, which are written by whoever has the leases of its aggregations, if it has any."""
-    return Lease(Files(Commits.beside(conf.tables).folder), what, timeout)
+    return _in_files(Commits.beside(conf.tables).folder, what, timeout)
+
+
+def _in_files(folder: Path, what: str, timeout: float) -> Lease:
+    """A lease in a folder. Raises ConfigError where its holder could not show in time that it lives."""
+    if timeout < LEAST_AFAR and is_object(str(folder)):
+        raise ConfigError(
+            f"a takeover after {timeout:g} s, with a lease in {folder}",
+            hint=f"{LEAST_AFAR:g} seconds or more: an object store says times in whole seconds",
+        )
+    return Lease(Files(folder), what, timeout)
 
 
 def leases_of(conf: Conf, program: Program, what: str, timeout: float = TIMEOUT) -> list[Lease]:
