@@ -10,9 +10,7 @@ import psycopg
 import pytest
 
 from rollup.hosts.local import LocalHost
-from rollup.stores.databases import store_of
-from tests.gateway.trades import Serving, at, before_postgres, configuration, folder, host, let_ann_read
-from tests.servers.postgres import PostgresServer
+from tests.gateway.trades import at, served
 
 APP = """define stream S (k string, v long, hidden string, ts long);
 @OutOfOrder('correct') define aggregation Corrected from S select k, sum(v) as total group by k
@@ -31,20 +29,8 @@ JANUARY = "'2018-01-** **:**:**'"
 
 @pytest.fixture(scope="module", params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def login(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    with folder() as made:
-        if request.param == "delta":
-            conf = configuration(made, APP)
-            _send(host(conf))
-            with Serving(conf) as serving:
-                yield dict(serving.login())
-            return
-        with PostgresServer() as server:
-            dsn = server.new_database()
-            conf = before_postgres(made, dsn, APP)
-            _send(LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn)))
-            let_ann_read(dsn)
-            with Serving(conf) as serving:
-                yield dict(serving.login(dbname=serving.endpoint.database))
+    with served(request.param, APP, _send) as found:
+        yield found
 
 
 def _send(job: LocalHost) -> None:

@@ -20,11 +20,9 @@ from rollup.hosts.local import LocalHost
 from rollup.plan.app import Selection
 from rollup.program import compile_app
 from rollup.retrieval.questions import ask_for
-from rollup.stores.databases import store_of
-from tests.gateway.trades import Serving, before_postgres, configuration, folder, host, let_ann_read
+from tests.gateway.trades import served
 from tests.oracle.questions import Answer, alike
 from tests.retrieval.test_questions import APP, drawn, drawn_events, shown
-from tests.servers.postgres import PostgresServer
 
 OWN = "America/New_York"
 ZONED = APP.replace("@OutOfOrder", f"@zone('{OWN}') @OutOfOrder")
@@ -40,21 +38,9 @@ def sent(job: LocalHost) -> None:
 
 @pytest.fixture(scope="module", params=["delta", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def login(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    with folder() as made:
-        if request.param == "delta":
-            conf = configuration(made, ZONED)
-            sent(host(conf))
-            with Serving(conf) as serving:
-                yield dict(serving.login())
-            return
-        with PostgresServer() as server:
-            dsn = server.new_database()
-            exact = ZONED.replace("median(price) as middle, percentile(amount, 0.9) as rank,", "")
-            conf = before_postgres(made, dsn, exact)
-            sent(LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn)))
-            let_ann_read(dsn)
-            with Serving(conf) as serving:
-                yield dict(serving.login(dbname=serving.endpoint.database))
+    exact = ZONED.replace("median(price) as middle, percentile(amount, 0.9) as rank,", "")
+    with served(request.param, ZONED if request.param == "delta" else exact, sent) as found:
+        yield found
 
 
 def asked(draw: Random) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,9 @@ from rollup.gateway.servers.options import ServeOptions
 from rollup.gateway.servers.serve import DeltaEndpoint, endpoint
 from rollup.hosts.local import LocalHost
 from rollup.statements.committed.commits import FOLDER, Commits
+from rollup.stores.databases import store_of
 from rollup.stores.delta.store import DeltaStore
+from tests.servers.postgres import PostgresServer
 
 T = TypeVar("T")
 APP = """
@@ -179,3 +181,22 @@ class Serving:
             "password": PASSWORD,
             "dbname": "rollup",
         } | other
+
+
+@contextmanager
+def served(kind: str, app: str, send: Callable[[LocalHost], None]) -> Generator[dict[str, Any]]:
+    """The log-in of ann at an endpoint before a store that `send` has filled: "delta", or "postgresql" on a server of its own."""
+    with folder() as made:
+        if kind == "delta":
+            conf = configuration(made, app)
+            send(host(conf))
+            with Serving(conf) as serving:
+                yield dict(serving.login())
+            return
+        with PostgresServer() as server:
+            dsn = server.new_database()
+            conf = before_postgres(made, dsn, app)
+            send(LocalHost(conf.program(), lambda aggregation, engine: store_of(aggregation, engine, dsn)))
+            let_ann_read(dsn)
+            with Serving(conf) as serving:
+                yield dict(serving.login(dbname=serving.endpoint.database))

@@ -98,6 +98,8 @@ def test_json_in_utf_16_is_told_by_its_noughts() -> None:
     said = cause_of(pa.Table.from_pylist([row] * 3, schema=DEAD), {"kind": "json"})
     cure = '`encoding = "utf-16"` in its table of the configuration'
     assert said == f"the files are probably written in UTF-16: {cure}"
+    said = cause_of(pa.Table.from_pylist([row] * 3, schema=DEAD), {"kind": "kafka"})
+    assert said == "the values are probably no UTF-8, which is read", "a topic has no such option"
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])

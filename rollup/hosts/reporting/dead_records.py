@@ -176,6 +176,8 @@ def _encoded(reason: str, raw: str, options: Mapping[str, Any]) -> str | None:
     other = "utf-8" in reason or ("\ufffd" in raw and reason == NO_RECORD)
     if "encoding" in options or not (wide or other):
         return None
+    if options.get("kind") not in ("csv", "json"):
+        return "the values are probably no UTF-8, which is read"
     found, name = ("UTF-16", "utf-16") if wide else ("the usual encoding of spreadsheets", "cp1252")
     return f'the files are probably written in {found}: `encoding = "{name}"` in its table of the configuration'
 

@@ -74,13 +74,9 @@ def values_of(call: AggregateCall) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True)
 class Lines:
-    """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`.
-
-    `stay`: none ever leaves.
-    """
+    """The calls of a statement as lines for a template. Group `k`, row `i`; arguments `x0 v0 x1 v1 …`, results `r0 ok0 …`."""
 
     calls: tuple[AggregateCall, ...]
-    stay: bool = False
 
     @cached_property
     def arguments(self) -> tuple[Expr, ...]:

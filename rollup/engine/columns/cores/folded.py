@@ -51,7 +51,7 @@ class Folded:
     @cached_property
     def lines(self) -> Lines:
         """The calls."""
-        return Lines(self.calls, stay=True)
+        return Lines(self.calls)
 
     @cached_property
     def _text(self) -> str:

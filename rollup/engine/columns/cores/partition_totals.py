@@ -158,9 +158,7 @@ def partition_totals(plan: Select, context: Context, type: RowType) -> Partition
     columns = tuple(_seen(column, len(calls)) for column in projection.columns)
     reason = filtered(input.filter, plan.where) or first(uncountable(each, "all stay") for each in calls)
     reason = reason or first(map(against, columns))
-    return reason or PartitionTotals(
-        found, input.filter, plan.where, Lines(calls, stay=True), rate.span, columns, names
-    )
+    return reason or PartitionTotals(found, input.filter, plan.where, Lines(calls), rate.span, columns, names)
 
 
 def _seen(expr: Expr, calls: int) -> Expr:

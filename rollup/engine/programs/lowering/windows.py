@@ -52,8 +52,13 @@ def with_constants(operator: type[windows.Window], *constants: str) -> Callable[
 def _time(linker: Linker, spec: Time, name: str, row: Reference) -> Lowered:
     if spec.size is not None:
         raise NotLowered("window", "Time with a size")
-    linker.structs[f"Stamped_{name}"] = Struct(f"Stamped_{name}", {"time": INT, "row": row})
-    return windows.Time, {"span": spec.span}, {"Stamped": Reference(f"Stamped_{name}")}, {}
+    return windows.Time, {"span": spec.span}, _stamped(linker, name, row), {}
+
+
+def _stamped(linker: Linker, name: str, row: Reference) -> Mapping[str, Type]:
+    """The type of a row with a time."""
+    made = linker.structs[f"Stamped_{name}"] = Struct(f"Stamped_{name}", {"time": INT, "row": row})
+    return {"Stamped": Reference(made.name)}
 
 
 def _length_batch(linker: Linker, spec: LengthBatch, name: str, row: Reference) -> Lowered:
@@ -82,8 +87,8 @@ def _timed(linker: Linker, spec: ExternalTime | ExternalTimeBatch, name: str) ->
 
 
 def _external(linker: Linker, spec: ExternalTime, name: str, row: Reference) -> Lowered:
-    more, constants = _time(linker, Time(spec.span), name, row)[2], {"span": spec.span, "least": spec.span - 2**63}
-    return windows.ExternalTime, constants, more, _timed(linker, spec, name)
+    constants = {"span": spec.span, "least": spec.span - 2**63}
+    return windows.ExternalTime, constants, _stamped(linker, name, row), _timed(linker, spec, name)
 
 
 def _external_batch(linker: Linker, spec: ExternalTimeBatch, name: str, row: Reference) -> Lowered:
@@ -109,7 +114,7 @@ def _expressed(linker: Linker, spec: Expressed, name: str, row: Reference) -> Lo
         "oldest, newest, since, rows, expired", [*built_in, *slots], [f"group = {name}_known()", *values],
     )  # fmt: skip
     ports = {each: [f"{name}_{each}"] for each in ("accumulate", "retract", "holds")}
-    return windows.Expressed, {"span": 0}, _time(linker, Time(1), name, row)[2], ports
+    return windows.Expressed, {}, _stamped(linker, name, row), ports
 
 
 def _keyed(linker: Linker, key: Sequence[Expr], name: str) -> tuple[dict[str, Type], Ports]:

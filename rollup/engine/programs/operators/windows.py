@@ -116,15 +116,20 @@ class TimeAccumulating(KeepAll):
             self.emit_remove(self.rows.popleft())
 
 
-class Time(Window):
-    """The rows of the last `span`: a row leaves at its arrival + span."""
+class Stamps(Window):
+    """Rows, each with the instant at which it came or another time, in the order of arrival."""
 
-    span: int
     rows: Queue[Stamped]
 
     def present(self) -> None:
         for each in self.rows:
             self.emit_present(each.row)
+
+
+class Time(Stamps):
+    """The rows of the last `span`: a row leaves at its arrival + span."""
+
+    span: int
 
     def insert(self, row: Row) -> None:
         self.rows.append(Stamped(s.now, row))
@@ -139,10 +144,11 @@ class Time(Window):
             self.emit_remove(self.rows.popleft().row)
 
 
-class ExternalTime(Time):
+class ExternalTime(Stamps):
     """The rows of the last `span` by a time that they carry, of which none is below `least`: a row leaves, in the order of
     arrival, with one that is newer by `span`."""
 
+    span: int
     least: int
 
     @port
@@ -158,14 +164,8 @@ class ExternalTime(Time):
             while self.rows and self.rows.first().time <= at - self.span:
                 self.emit_remove(self.rows.popleft().row)
 
-    def due(self) -> int:
-        return FOREVER
 
-    def on_timer(self) -> None:
-        """The clock changes nothing."""
-
-
-class Expressed(Time):
+class Expressed(Stamps):
     """Rows from the newest back as long as a condition over them holds: the oldest leave until it does."""
 
     @port
@@ -191,12 +191,6 @@ class Expressed(Time):
             self.retract(old)
             self.emit_remove(old)
             expired += 1
-
-    def due(self) -> int:
-        return FOREVER
-
-    def on_timer(self) -> None:
-        """The clock changes nothing."""
 
 
 class Batch(Window):
