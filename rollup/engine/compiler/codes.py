@@ -27,8 +27,8 @@ class Codes:
         encoded = texts.dictionary_encode()
         numbers = self._numbers
         known = [numbers.setdefault(each, len(numbers)) for each in encoded.dictionary.to_pylist()]
-        found = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return np.array([*known, -1], np.int64)[found]
+        found = encoded.indices.fill_null(len(known)) if encoded.null_count else encoded.indices
+        return np.array([*known, -1], np.int64)[found.to_numpy()]
 
     def decode(self, numbers: Ints) -> pa.Array:
         """The texts of numbers."""

@@ -84,7 +84,9 @@ class SelectInstance(Instance):
             ever = plan.unbounded or plan.rate.mode in ("all", "last")
             levels = Aggregation(kept or groups_of(plan.grouping.levels, e))
             own = Aggregation(groups_of(plan.grouping.own, e))
-            stepwise = plan.rate.limited and plan.rate.mode == "first"
+            mode, told = plan.rate.mode, plan.projection.having is not None and plan.makes_what_leaves
+            again = told and mode == ("all" if plan.grouping.whole else "last")
+            stepwise = plan.rate.limited and (mode == "first" or again)
             return PerGroup(projector, plan.grouping, levels, own, ever, plan.makes_what_leaves, stepwise)
         found = Aggregation(kept or groups_of(plan.levels, e)) if kept or plan.levels else None
         if plan.total and found is not None:

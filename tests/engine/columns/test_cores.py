@@ -243,6 +243,17 @@ def test_a_new_process_loads_the_loops_that_another_has_compiled(tmp_path: Any):
     assert [each.stdout.split() for each in heard] == [["42", "0"], ["42", "1"]]
 
 
+def test_a_program_has_one_text_in_every_process() -> None:
+    """Machine code is kept by the text of its program: what a hash orders would have it made anew in each process."""
+
+    def printed(seed: int) -> str:
+        command = [sys.executable, "-m", "tests.engine.columns.program_texts"]
+        environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    assert printed(1) == printed(2)
+
+
 @pytest.mark.parametrize("text", [FILTERS[1], WINDOWS[0], PATTERNS[0], KEYED[0]])
 def test_a_dictionary_of_texts_with_values_that_no_event_has_is_its_texts(text: str):
     texts = pa.array(["b", "a", None, "b", "a"])

@@ -21,7 +21,6 @@ from rollup.engine.columns.cores.programs import Columns, Given, at_work, fed, l
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.rewriting import aggregates, of_one_event, rewritten, whole_columns
 from rollup.engine.columns.evaluate import evaluate, passing, plain
-from rollup.engine.columns.groups import Ints
 from rollup.engine.conjunctions import conjunction, conjuncts
 from rollup.engine.expressions import Const, Expr, Field, Slot, Variable, inside, walk
 from rollup.engine.folding import AggregateCall
@@ -93,7 +92,7 @@ class Selected:
         return {each: max(self.many.value, 1) for each in self.program.constants if each.endswith(MANY)}
 
     def _shown(self, made: Mapping[str, Sequence[pa.Array]]) -> Output:
-        """The rows of what the program makes, in each change those that leave last."""
+        """The rows of what the program makes."""
         rows, lists = made[""], iter(self.lists)
         columns = [
             each if kind.element is None else listed(each, made[next(lists)][0])
@@ -102,11 +101,7 @@ class Selected:
         (at, event, sign), fields = (each.to_numpy() for each in rows[:3]), values_of(columns, self.kinds)
         output = Output(at, event, tuple(evaluate(each, fields, len(at)) for each in self.columns), sign=sign)
         mask = passing(self.chosen, fields, len(at))
-        output = output if mask is None else output.where(mask)
-        if self.emitted != "both" or output.sign is None:
-            return output
-        turns = leaving_last(output.at, output.event, output.sign)
-        return output if turns is None else output.at_places(turns)
+        return output if mask is None else output.where(mask)
 
     def content(self, state: State) -> list[tuple[Any, ...]]:
         """The values of the rows that there are now."""
@@ -123,19 +118,6 @@ def listed(counts: pa.Array, values: pa.Array) -> pa.Array:
     ends = np.cumsum(counts.to_numpy())
     missing = pa.array(counts.to_numpy() == 0)
     return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], ends]), pa.int32()), plain(values), mask=missing)
-
-
-def leaving_last(at: Ints, event: Ints, sign: Ints) -> Ints | None:
-    """The places of rows so that in each change those that leave are last; None where they are so already.
-
-    >>> leaving_last(np.array([5, 5, 5]), np.array([0, 0, 1]), np.array([-1, 1, -1]))
-    array([1, 0, 2])
-    """
-    same = (at[1:] == at[:-1]) & (event[1:] == event[:-1])
-    if not bool((same & (sign[1:] > sign[:-1])).any()):
-        return None
-    change = np.concatenate([[0], np.cumsum(~same)])
-    return np.argsort(2 * change + (sign < 0), kind="stable")
 
 
 def selected(plan: Select, stream: RowType, ordered: bool) -> Selected | str:
@@ -197,9 +179,8 @@ def of_program(
     columns = Columns(*(each.filter.stream for each in inputs))
     own = tuple(columns.input(each, number) for number, each in enumerate(inputs))
     condition = conjunction([_condition(part, columns) for part in tested])
-    used = {
-        each for expr in (*chosen, *plan.projection.columns) for each in walk(expr) if isinstance(each, Field | Slot)
-    }
+    parts = (each for expr in (*chosen, *plan.projection.columns) for each in walk(expr))
+    used = dict.fromkeys(each for each in parts if isinstance(each, Field | Slot))  # in order: code is kept by its text
     fields = sorted((each for each in used if isinstance(each, Field)), key=lambda each: (each.input, each.index))
     fields = list({(each.input, each.index): each for each in fields}.values())
     slots = list({each.index: each for each in used if isinstance(each, Slot)}.values())

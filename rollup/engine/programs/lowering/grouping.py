@@ -194,10 +194,12 @@ class _Selection:
 
     @property
     def _in_order(self) -> bool:
-        """Whether the rows of a group leave in the order in which they came."""
+        """Whether the rows of a group leave in the order in which they came: so do those of one key, if a group has no others."""
         source = self._plan.inputs[0]
         window = source.window if isinstance(source, StreamInput) and self._plan.join is None else None
-        return isinstance(window, _IN_ORDER) or (isinstance(window, Unique | Grouped) and window.key[0] in self._keys)
+        if isinstance(window, Unique | Grouped) and not set(window.key) <= set(self._keys):
+            return False
+        return isinstance(window, Unique) or isinstance(getattr(window, "inner", window), _IN_ORDER)
 
     @property
     def _key_texts(self) -> list[str]:
@@ -256,6 +258,8 @@ class _Selection:
         """The lines by which the values of a list go into a table of their own."""
         if self._plan.rate.limited:
             raise NotLowered("rate", "of lists")
+        if self._plan.emitted == "both":
+            raise NotLowered("aggregate", "lists of groups, with the rows that leave")
         table = f"{LISTED}{call}"
         self._linker.state[table] = TableOf(Tuple((type_of_value(self._calls[call].args[-1].type).optional,)))
         of = f"{self._name}_of{call}"
@@ -296,8 +300,8 @@ def aggregates(
             group.fields[f"a{i}_line"] = QueueOf(line)
             expressions(linker, f"{name}_of{i}", "row", [value], rows, lambda texts: [f"return {texts[0]}"])
             kept = replace(call, args=(value,))
-            accumulated.append((kept, f"group.a{i}_line.append(row)"))
-            retracted.append((kept, f"group.a{i}_line.popleft()"))
+            accumulated.append((i, kept, f"group.a{i}_line.append(row)"))
+            retracted.append((i, kept, f"group.a{i}_line.popleft()"))
             at, count = call.aggregate.at, f"len(group.a{i}_line)"
             if at is None:
                 values.append(f"v{i} = {count}")
@@ -305,22 +309,33 @@ def aggregates(
                 there = f"{count} > {at}" if at >= 0 else f"{count} >= {-at}"
                 values.append(f"v{i} = {name}_of{i}(group.a{i}_line[{at}]) if {there} else None")
             continue
-        slots = {slot: f"group.a{i}_{slot}" for slot in call.aggregate.slots}
+        shared = next((at for at, other in enumerate(calls[:i]) if _changes_as(call, other)), i)
+        slots = {slot: f"group.a{shared}_{slot}" for slot in call.aggregate.slots}
         for slot, start in call.aggregate.slots.items():
-            group.fields[f"a{i}_{slot}"] = _slot(call, start)
-        if call.distinct:
-            kind = type_of_value(call.args[0].type)
-            group.fields[f"a{i}_seen"] = MapOf(INT if kind is FLOAT else kind, INT)
-        texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
-        accumulated.append((call, call.aggregate.enter.format(**texts)))
-        retracted.append((call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts)))
+            group.fields[f"a{shared}_{slot}"] = _slot(call, start)
+        if shared == i:
+            if call.distinct:
+                kind = type_of_value(call.args[0].type)
+                group.fields[f"a{i}_seen"] = MapOf(INT if kind is FLOAT else kind, INT)
+            texts = {name: f"x{i}_{n}" for n, name in enumerate(("x", "y", "z")[: len(call.args)])} | slots
+            accumulated.append((i, call, call.aggregate.enter.format(**texts)))
+            retracted.append(
+                (i, call, "pass" if call.aggregate.leave is None else call.aggregate.leave.format(**texts))
+            )
         value = call.aggregate.value.format(**slots)
         whole = bool(call.args) and type_of_value(call.args[0].type) is INT
         values.append(f"v{i} = {value.replace('mean(', 'mean_of_whole(') if whole else value}")
     for way, changes in (("accumulate", accumulated), ("retract", retracted)):
-        asked = [each for call, _ in changes for each in _read(call)]
+        asked = [each for _, call, _ in changes for each in _read(call)]
         expressions(linker, f"{name}_{way}", f"group, {arguments}", asked, rows, _changing(changes, way))
     return [f"v{i}" for i in range(len(calls))], values
+
+
+def _changes_as(call: AggregateCall, other: AggregateCall) -> bool:
+    """Whether two calls keep the same of a group and change it alike, as `min(x)` and `max(x)` do."""
+    kept = [(each.aggregate.slots, each.aggregate.enter, each.aggregate.leave) for each in (call, other)]
+    asked = [(_read(each), each.where is None, each.distinct, each.aggregate.skips) for each in (call, other)]
+    return kept[0] == kept[1] and asked[0] == asked[1] and not (call.aggregate.standing or other.aggregate.standing)
 
 
 def _slot(call: AggregateCall, start: str) -> Type:
@@ -363,7 +378,7 @@ def _changing(changes: Sequence[_Change], way: str) -> Callable[[list[str]], lis
 
     def end(texts: list[str]) -> list[str]:
         lines, at = list[str](), 0
-        for i, (call, text) in enumerate(changes):
+        for i, call, text in changes:
             names, values = [f"x{i}_{n}" for n in range(len(call.args))], texts[at : at + len(_read(call))]
             lines += [f"{each} = {value}" for each, value in zip(names, values, strict=False)]
             at += len(values)
@@ -377,5 +392,5 @@ def _changing(changes: Sequence[_Change], way: str) -> Callable[[list[str]], lis
     return end
 
 
-_Change = tuple[AggregateCall, str]
-"""An aggregate call, and the lines by which a value enters or leaves."""
+_Change = tuple[int, AggregateCall, str]
+"""An aggregate call and its number, and the lines by which a value enters or leaves."""

@@ -284,7 +284,8 @@ class LastTotal(Kept):
 class LastOfGroups(OfGroups):
     """A row for each group that has changed, or for `every` group there ever was: as it is and, if `leaving`, as it was.
 
-    Of a group that has changed, the row as it was is the first of the interval that fulfils the condition.
+    A group that has changed was as before the first change of the interval; among `every` group, as before the first row that
+    left it fulfilling the condition.
     """
 
     leaving: bool
@@ -302,17 +303,17 @@ class LastOfGroups(OfGroups):
 
     def touch(self, group: Group) -> None:
         """A group is about to change."""
+        note = self.notes.get(self.key_of(group))
+        if note is None:
+            note = Note()
+            self.notes[self.key_of(group)] = note
+        note.group = group
+        if self.leaving and (not note.touched or (self.every and note.before is None)):
+            note.before = self.make(group, -1)
+        note.touched = True
         if group.mark != self.change + 1:
             group.mark = self.change + 1
             self.touched.append(group)
-            note = self.notes.get(self.key_of(group))
-            if note is None:
-                note = Note()
-                self.notes[self.key_of(group)] = note
-            note.group = group
-            if self.leaving and (not note.touched or (not self.every and note.before is None)):
-                note.before = self.make(group, -1)
-            note.touched = True
 
     def flush(self) -> None:
         """The change is over."""

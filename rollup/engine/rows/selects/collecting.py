@@ -186,18 +186,19 @@ class AllOfGroups(OthersOfGroups):
 class FirstOfUnits:
     """The rows that begin an interval of their unit, as `passes` says; one row a unit.
 
-    A group's row is the value after the change, and, as one that leaves, the value before the row that began the interval.
+    A group's row is the value after the change. As one that leaves it is the value before the row that began the interval, or,
+    where rows are tested by `having`, also that after the change, as the reference has it.
     """
 
     keeps = True
 
-    def __init__(self, of_groups: bool, passes: Callable[[Any, int, int], bool]) -> None:
-        self._of_groups, self._passes = of_groups, passes
+    def __init__(self, kind: Kind, passes: Callable[[Any, int, int], bool]) -> None:
+        self._groups, self._passes = kind if isinstance(kind, PerGroup) else None, passes
         self._new: dict[Any, Out] = {}
         self._old: dict[Any, Out] = {}
 
     def take(self, changes: Changes) -> None:
-        if not self._of_groups:
+        if self._groups is None:
             for rows, counts in ((changes.new, (1, 0)), (changes.old, (0, 1))):
                 self._new.update((unit, out) for unit, out in rows if self._passes(unit, *counts))
             return
@@ -205,8 +206,9 @@ class FirstOfUnits:
         for unit, arriving, before in changes.steps:
             if unit in after and self._passes(unit, int(arriving), int(not arriving)):
                 self._new[unit] = after[unit]
-                if before is not None:
-                    self._old.setdefault(unit, before)
+                was = after[unit] if self._groups.tested else before
+                if was is not None:
+                    self._old.setdefault(unit, was)
 
     def show(self) -> Shown:
         shown = Shown(list(self._new.values()), list(self._old.values()))
@@ -221,23 +223,26 @@ class FirstOfUnits:
 
 
 class Groups:
-    """One row a group with its value now, and as it was at the output before; `every`: of all groups ever seen.
+    """One row a group with its value now, and as it was; `every`: of all groups ever seen, else of those that were touched.
 
-    Else of those that were touched, and the value before is the first of the interval that fulfils the condition. What is not
-    `told` may be none.
+    A group that was touched was as it was before the first change of the interval. With `again` it was as before the first row
+    that left it fulfilling the condition. What is not `told` may be none.
     """
 
     keeps = True
 
     def __init__(self, kind: PerGroup, every: bool, told: bool) -> None:
         self._kind, self._every, self._told = kind, every, told
+        self._again = every is kind.whole
+        """As the reference has it: `all` of one set of keys, `last` of several."""
         self._before: dict[Any, Out | None] = {}
 
     def take(self, changes: Changes) -> None:
         before = dict(changes.old)
-        for unit in (*changes.gained, *changes.lost):
-            if unit not in self._before or (not self._every and self._before[unit] is None):
-                self._before[unit] = before.get(unit)
+        steps = changes.steps or [(unit, True, before.get(unit)) for unit in (*changes.gained, *changes.lost)]
+        for unit, _, was in steps:
+            if unit not in self._before or (self._again and self._before[unit] is None):
+                self._before[unit] = was
 
     def touching(self, new: Sequence[Rows], old: Sequence[Rows]) -> None:
         """The input has changed, and nobody gets what leaves."""

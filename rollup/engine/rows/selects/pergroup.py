@@ -78,13 +78,19 @@ class PerGroup:
     ):
         self._projector, self._grouping, self._ever, self._leaving = projector, grouping, ever, leaving
         self._stepwise = stepwise
-        self._whole = grouping.whole
+        self.whole = grouping.whole
+        """Whether there is one set of keys."""
         self._levels, self._own = levels, own
-        self._level = levels.only if self._whole and not own.levels else None
+        self._level = levels.only if self.whole and not own.levels else None
         """The level, where it is the only one."""
         self._shown = None if self._level is None else projector.of_group(self._level, keyed=True)
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
+
+    @property
+    def tested(self) -> bool:
+        """Whether only rows that fulfil a condition are shown."""
+        return self._projector.projection.having is not None
 
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         levels = self._levels.levels
@@ -258,7 +264,7 @@ class PerGroup:
             self._projector.environment.arriving = arriving
             row = self._shown(key, r)
             return None if row is None else Out(row)
-        if self._whole:
+        if self.whole:
             s = (*key, *self._levels.levels[0].values(key), *self._own.slots(r))
             return self._projector.out(r, s, arriving)
         dimensions: list[Any] = [None] * len(self._grouping.dimensions)
