@@ -127,8 +127,6 @@ class _Lowering:
         self.place, self._ordered = "", ordered
         self._by = "place"
         """What rows say of the delivery that they belong to."""
-        self._over = list[str]()
-        """What is called when a change is over, before the next event or instant."""
         self._component, self._type_of = component, type_of
         self._linker = Linker(values=component.runner.environment.variables)
         self._streams: dict[str, _Stream] = {}
@@ -165,7 +163,7 @@ class _Lowering:
         )
         self._linker.function("note_due", "", [*dues])
         self._linker.function(
-            "jump", "t, phase", ["if t > s.now:", "    s.now = t", *self._firing(jumps=True), *self._over]
+            "jump", "t, phase", ["if t > s.now:", "    s.now = t", *self._firing(jumps=True), *self._linker.over]
         )
         return self._finished({"note_due": [], "jump": ["int", "int"], "show": []})
 
@@ -415,7 +413,7 @@ class _Lowering:
         """The lines that deliver a row of a select and insert it."""
         output = self._output(name, order, list(plan.type.fields.values()))
         insert = None if plan.target is None else self._inserted(plan.target)
-        last = self._left_last(output) if plan.emitted == "both" and self._by == "event" else ""
+        last = plan.emitted == "both" and self._by == "event"
 
         def emit(sign: str, values: Sequence[str]) -> list[str]:
             old = plan.emitted == "old" and self._by == "place"
@@ -424,19 +422,10 @@ class _Lowering:
             if old:
                 return [f"if {sign} < 0:", f"    {lines[0]}"]
             if last:
-                return [f"if {sign} > 0:", f"    {lines[0]}", "else:", f"    s.{last}.append({row})"]
+                return self._linker.left_last(output, sign, row)
             return lines if insert is None else [*lines, f"if {sign} > 0:", f"    {insert(values)}"]
 
         return emit
-
-    def _left_last(self, output: str) -> str:
-        """The rows that leave with a change until it is over: then they go behind those that come."""
-        found, kind = f"{output}_left", self._linker.state[output]
-        assert isinstance(kind, TableOf)
-        self._linker.state[found] = ListOf(kind.of)
-        lines = [f"for row in s.{found}:", f"    s.{output}.append(row)", f"s.{found}.clear()"]
-        self._over = [f"{self._linker.function('leave', '', lines)}()"]
-        return found
 
     def _refuse_outputs(self, plan: Select) -> None:
         """Raises NotLowered for what no operator does yet with outputs."""
@@ -626,7 +615,7 @@ class _Lowering:
         ]
         lines += [f"on_{name}({made if stream.target else 'row'})", "settle()"]
         lines += [] if stream.target else [f"s.kept_{name} = None"]
-        lines += [*self._over, "collect()", "i += 1"]
+        lines += [*linker.over, "collect()", "i += 1"]
         linker.function(f"run_{name}", "i, end", ["while i < end:", *(f"    {line}" for line in lines)])
 
     def _settling(self) -> list[str]:
@@ -686,8 +675,8 @@ class _Lowering:
         lines = list[str]()
         if self._timers:
             inner = [*self._next_due(), "if due > t:", "    break"]
-            inner += ["if due > s.now:", *(f"    {line}" for line in (*self._over, "s.now = due"))]
-            lines = ["while True:", *(f"    {line}" for line in (*inner, *self._firing(), "collect()")), *self._over]
+            inner += ["if due > s.now:", *(f"    {line}" for line in (*self._linker.over, "s.now = due"))]
+            lines = ["while True:", *(f"    {line}" for line in (*inner, *self._firing(), "collect()")), *self._linker.over]
         return [*lines, "if t > s.now:", "    s.now = t"]
 
 

@@ -258,12 +258,12 @@ class _Selection:
         """The lines by which the values of a list go into a table of their own."""
         if self._plan.rate.limited:
             raise NotLowered("rate", "of lists")
-        if self._plan.emitted == "both":
-            raise NotLowered("aggregate", "lists of groups, with the rows that leave")
         table = f"{LISTED}{call}"
         self._linker.state[table] = TableOf(Tuple((type_of_value(self._calls[call].args[-1].type).optional,)))
-        of = f"{self._name}_of{call}"
-        return [f"for each in group.a{call}_line:", f"    s.{table}.append(({of}(each),))"]
+        value = f"({self._name}_of{call}(each),)"
+        both = self._plan.emitted == "both"
+        lines = self._linker.left_last(table, "sign", value) if both else [f"s.{table}.append({value})"]
+        return [f"for each in group.a{call}_line:", *(f"    {line}" for line in lines)]
 
     def _keyed(self, group: str) -> None:
         """The key of a row, that of a group, and a new group."""

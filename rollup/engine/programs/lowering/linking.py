@@ -23,7 +23,7 @@ from functools import cache
 from typing import Any
 
 from rollup.engine.compiler.source import Function, Source, function_of, functions_of
-from rollup.engine.compiler.types import FLOAT, INT, QueueOf, Reference, Struct, Type, type_of
+from rollup.engine.compiler.types import FLOAT, INT, ListOf, QueueOf, Reference, Struct, TableOf, Type, type_of
 from rollup.engine.programs.lowering.unsupported import NotLowered
 from rollup.engine.programs.operators import aggregates
 from rollup.engine.programs.operators.base import FOREVER, Operator, port
@@ -86,6 +86,18 @@ class Linker:
     """The look-ups of the statement at hand."""
     timely: bool = False
     """Whether no event without the time that a window needs gets into the program."""
+    over: list[str] = field(default_factory=list[str])
+    """The lines at the end of a change, before the next event or instant."""
+
+    def left_last(self, table: str, sign: str, row: str) -> list[str]:
+        """The lines that put a row into a table: where it leaves, behind those that come with the change."""
+        left, kind = f"{table}_left", self.state[table]
+        assert isinstance(kind, TableOf)
+        if left not in self.state:
+            self.state[left] = ListOf(kind.of)
+            lines = [f"for row in s.{left}:", f"    s.{table}.append(row)", f"s.{left}.clear()"]
+            self.over.append(f"{self.function(f'{table}_leave', '', lines)}()")
+        return [f"if {sign} > 0:", f"    s.{table}.append({row})", "else:", f"    s.{left}.append({row})"]
 
     def operator(
         self,
