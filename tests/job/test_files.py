@@ -169,7 +169,8 @@ def test_an_empty_number_is_a_letter_where_another_text_stands_for_null(tmp_path
 def test_a_header_that_names_a_column_of_an_attribute_twice_makes_the_file_a_letter(tmp_path: Path, count: int) -> None:
     files = [lines(tmp_path / f"{n}.csv", "symbol,symbol,price,quantity,ts", "a,z,1.5,3,1000") for n in range(count)]
     events, dead = read(of("csv", tmp_path), *files)
-    assert not events and [letter["reason"] for letter in dead] == ["the file has two columns symbol"] * count
+    reason = "the file has two columns symbol: `columns` may name symbol and symbol:1"
+    assert not events and [letter["reason"] for letter in dead] == [reason] * count
     other = lines(tmp_path / "other.csv", "x,symbol,x,price,quantity,ts", "0,a,0,1.5,3,1000")
     assert values(read(of("csv", tmp_path), other)[0]) == [("a", 1.5, 3, 1000)]
 
