@@ -186,19 +186,18 @@ class AllOfGroups(OthersOfGroups):
 class FirstOfUnits:
     """The rows that begin an interval of their unit, as `passes` says; one row a unit.
 
-    A group's row is the value after the change. As one that leaves it is the value before the row that began the interval, or,
-    where rows are tested by `having`, also that after the change, as the reference has it.
+    A group's row is the value after the change, and, as one that leaves, the value before the row that began the interval.
     """
 
     keeps = True
 
-    def __init__(self, kind: Kind, passes: Callable[[Any, int, int], bool]) -> None:
-        self._groups, self._passes = kind if isinstance(kind, PerGroup) else None, passes
+    def __init__(self, of_groups: bool, passes: Callable[[Any, int, int], bool]) -> None:
+        self._of_groups, self._passes = of_groups, passes
         self._new: dict[Any, Out] = {}
         self._old: dict[Any, Out] = {}
 
     def take(self, changes: Changes) -> None:
-        if self._groups is None:
+        if not self._of_groups:
             for rows, counts in ((changes.new, (1, 0)), (changes.old, (0, 1))):
                 self._new.update((unit, out) for unit, out in rows if self._passes(unit, *counts))
             return
@@ -206,9 +205,8 @@ class FirstOfUnits:
         for unit, arriving, before in changes.steps:
             if unit in after and self._passes(unit, int(arriving), int(not arriving)):
                 self._new[unit] = after[unit]
-                was = after[unit] if self._groups.tested else before
-                if was is not None:
-                    self._old.setdefault(unit, was)
+                if before is not None:
+                    self._old.setdefault(unit, before)
 
     def show(self) -> Shown:
         shown = Shown(list(self._new.values()), list(self._old.values()))

@@ -87,11 +87,6 @@ class PerGroup:
         self._rows: dict[Any, Rows] = {}
         """A row of the input for each group, by level and key."""
 
-    @property
-    def tested(self) -> bool:
-        """Whether only rows that fulfil a condition are shown."""
-        return self._projector.projection.having is not None
-
     def update(self, new: Sequence[Rows], old: Sequence[Rows]) -> Changes:
         levels = self._levels.levels
         gained, lost = self._units(new), self._units(old)

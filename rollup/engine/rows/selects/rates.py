@@ -68,7 +68,7 @@ class Outputs:
         self._when = predicate(rate.when) if rate.when is not None else None
         self._end_when = predicate(rate.end_when)
         self._after_events = compiled(rate.after_events) if rate.after_events is not None else None
-        firsts = FirstOfUnits(kind, self._passes) if self._policy == "units" else None
+        firsts = FirstOfUnits(isinstance(kind, PerGroup), self._passes) if self._policy == "units" else None
         self._collector: Collector = firsts or collector(rate.mode, kind, content, ordered, told)
         self._take = self._collected
         if update == kind.update and not self._collector.keeps:
