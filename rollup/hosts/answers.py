@@ -16,7 +16,7 @@ from rollup.core.errors import RollupError
 from rollup.core.json_line import json_line
 from rollup.program import Program
 from rollup.retrieval.requests import Requests
-from rollup.sinks.base import Held, Sink
+from rollup.sinks.base import Held, say_filled
 from rollup.sinks.kinds import sink
 from rollup.sources.base import DEAD
 from rollup.stores.base import Store
@@ -58,11 +58,14 @@ class Answers:
         line = "-".join([query, *[str(name) for name, planned in plans if planned < batch][-1:]])
         for name, tables in leaving.items():
             if name in self.sinks and tables:
-                self._write(self.sinks[name], pa.concat_tables(tables), line, batch)
+                self._write(name, pa.concat_tables(tables), line, batch, line == query)
         return pa.Table.from_pylist(dead, schema=DEAD)
 
-    def _write(self, to: Sink, rows: pa.Table, line: str, batch: int) -> None:
+    def _write(self, name: str, rows: pa.Table, line: str, batch: int, first: bool) -> None:
+        to = self.sinks[name]
         held = to.held(line)
+        if held is None and first:
+            say_filled(to, name)
         if held is None or held.rows <= batch:
             to.write(rows, line, Held(batch + 1, None))
 

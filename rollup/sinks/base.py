@@ -79,6 +79,11 @@ class Sink(Protocol):
         """Whether it knows what it has. One that does not may get the rows of the last batch twice after a crash."""
         ...
 
+    @property
+    def filled(self) -> bool:
+        """Whether it has rows which it would have twice if they came again, as far as it knows."""
+        ...
+
     def held(self, line: str) -> Held | None:
         """What it has of a line; None when it has nothing, or does not know."""
         ...
@@ -90,6 +95,20 @@ class Sink(Protocol):
     def forget(self, line: str, rows: int) -> bool:
         """Take back all but the first rows of a line, and of those whose names go on from it; False where that cannot be."""
         ...
+
+
+def say_filled(sink: Sink, stream: str) -> None:
+    """Say that a sink without rows of a line has others, maybe those of the same events."""
+    import structlog  # a configuration is read before this is loaded
+
+    if sink.filled:
+        structlog.get_logger("rollup").warning(
+            "a sink has rows already which are not of this stream: those of the stream are added to them",
+            hint="if the job began anew, after its checkpoint or commit records were lost, the same rows come again: stop it and "
+            "remove those that were there before",
+            stream=stream,
+            sink=sink.place,
+        )
 
 
 class Unfit(NamedTuple):

@@ -17,6 +17,7 @@ class ConsoleSink:
     """JSON lines on standard output."""
 
     tells = False
+    filled = False
     place = "standard output"
 
     def __init__(self, options: Mapping[str, Any]) -> None:

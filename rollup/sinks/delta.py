@@ -38,6 +38,14 @@ class DeltaSink:
         """The table."""
         return f"the table {self.path}"
 
+    @property
+    def filled(self) -> bool:
+        """Whether there is a file. With a key a row that comes again takes the place of the first. Raises StoreError as `held`."""
+        try:
+            return not self._key and holds_table(self.path) and bool(DeltaTable(str(self.path)).file_uris())
+        except (DeltaError, OSError) as problem:
+            raise self._refused("read", problem) from None
+
     def held(self, line: str) -> Held | None:
         """What its transaction says. Raises StoreError when the table cannot be read."""
         try:

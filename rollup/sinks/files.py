@@ -36,6 +36,11 @@ class FileSink:
         """The folder."""
         return f"the folder {self.folder}"
 
+    @property
+    def filled(self) -> bool:
+        """Whether there is a file."""
+        return any(self.folder.glob("*.parquet"))
+
     def held(self, line: str) -> Held | None:
         """What its note says, or a file that is further: a job may have been killed between the two.
 

@@ -42,6 +42,7 @@ class KafkaSink:
     """
 
     tells = False
+    filled = False
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         with needed_by("a kafka sink"):

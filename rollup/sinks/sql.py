@@ -86,6 +86,11 @@ class SqlSink:
         """The table and its database."""
         return f"the table {self._table} of {self._options.shown}"
 
+    @property
+    def filled(self) -> bool:
+        """Whether the table has a row. With a key a row that comes again takes the place of the first. Raises StoreError as `held`."""
+        return not self._key and patiently(self._what, PATIENCE, lambda: self._refusable(self._filled))
+
     def held(self, line: str) -> Held | None:
         """What its mark says; nothing where the table is gone. Raises StoreError when the database refuses."""
         found: Held | None = patiently(self._what, PATIENCE, lambda: self._refusable(partial(self._held, line)))
@@ -98,6 +103,13 @@ class SqlSink:
     @property
     def _what(self) -> str:
         return f"the rows of {self._name} for {self._table} of {self._options.shown}"
+
+    def _filled(self) -> bool:
+        if not sa.inspect(self._engine).has_table(self._table):
+            return False
+        with self._engine.begin() as connection:
+            rows = sa.select(sa.literal(1)).select_from(sa.table(self._table)).limit(1)
+            return connection.execute(rows).first() is not None
 
     def _held(self, line: str) -> Held | None:
         there = sa.inspect(self._engine)

@@ -18,6 +18,7 @@ import pytest
 import sqlalchemy as sa
 from deltalake import DeltaTable
 from sqlalchemy.sql.compiler import SQLCompiler
+from structlog.testing import capture_logs
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, StoreError
@@ -174,6 +175,34 @@ def test_rows_whose_sum_nobody_knows_are_counted_from_batch_to_batch(tmp_path: P
     for count, rows in enumerate((ONE, TWO, ONE), start=1):
         made.write(rows, "id", Held(count, None))
         assert made.held("id") == Held(count, None)
+
+
+@pytest.mark.parametrize("key", [(), ("k",)])
+@pytest.mark.parametrize("kind", ["delta", "files", "database"])
+def test_rows_that_are_there_before_those_of_a_stream_are_said_unless_a_key_makes_them_one(
+    tmp_path: Path, kind: str, key: tuple[str, ...]
+) -> None:
+    """As those of a job that has lost its checkpoint and its records: the same events give them again."""
+    options = {
+        "url": f"sqlite:///{tmp_path / 'out.db'}",
+        "table": "t",
+        "path": str(tmp_path / "t"),
+        "name": "S",
+        "key": key,
+    }
+    made: Sink = {"delta": DeltaSink, "files": FileSink, "database": SqlSink}[kind](options)
+    engine = ColumnEngine(threads=1)
+
+    def said(line: str) -> list[str]:
+        given = {"S": ONE.append_column(RECEIVED, pa.array([0, 0]))}
+        saved = Saved(1, line, given=given, outputs={"S": Held(2, None)})
+        with capture_logs() as logs:
+            Delivery("S", made, None).bring(saved, engine)
+        return [each["sink"] for each in logs if "has rows already" in each["event"]]
+
+    assert said("one") == said("one") == []
+    assert said("two") == ([] if key and kind != "files" else [made.place])
+    assert said("two") == []
 
 
 @pytest.mark.parametrize("where", ["a file", "a file/below it", "nothing may be made here", "n" * 300])

@@ -16,7 +16,7 @@ import structlog
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import StoreError
 from rollup.core.json_line import json_line
-from rollup.sinks.base import Choosing, Held, Sink, Unfit
+from rollup.sinks.base import Choosing, Held, Sink, Unfit, say_filled
 from rollup.sources.base import DEAD
 from rollup.statements.committed.commits import Commits, Saved
 from rollup.statements.flow import RECEIVED
@@ -49,7 +49,10 @@ class Delivery:
                 self._write(rows, saved, end)
             return
         known, self._held = self._held, None
-        held = known or self._sink.held(saved.id) or Held(self._begin(saved), None)
+        held = known or self._sink.held(saved.id)
+        if held is None:
+            say_filled(self._sink, self._stream)
+            held = Held(self._begin(saved), None)
         begin = end.rows - (0 if rows is None else rows.num_rows)
         if held.rows < begin:
             rows = pa.concat_tables([*self._kept(saved, held.rows, begin), *(() if rows is None else (rows,))])

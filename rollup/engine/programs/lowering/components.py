@@ -676,7 +676,11 @@ class _Lowering:
         if self._timers:
             inner = [*self._next_due(), "if due > t:", "    break"]
             inner += ["if due > s.now:", *(f"    {line}" for line in (*self._linker.over, "s.now = due"))]
-            lines = ["while True:", *(f"    {line}" for line in (*inner, *self._firing(), "collect()")), *self._linker.over]
+            lines = [
+                "while True:",
+                *(f"    {line}" for line in (*inner, *self._firing(), "collect()")),
+                *self._linker.over,
+            ]
         return [*lines, "if t > s.now:", "    s.now = t"]
 
 
