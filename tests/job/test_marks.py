@@ -186,5 +186,7 @@ def test_a_start_that_would_have_to_guess_is_refused_with_what_to_do(tmp_path: P
         for number in range(6):
             (tmp_path / log / str(number)).write_text("v1")
     marks: dict[str, Any] = {name: {"query": "q", "batch": n, "arrivals": 0} for name, n in (("A", 1), ("B", 4))}
-    with pytest.raises(StoreError, match=r"B ends with batch 4 of S, which goes on before it.*recover CONF B --re"):
+    with pytest.raises(
+        StoreError, match=r"B ends with batch 4 of S, which goes on before it.*recover CONF --rebuild --aggregation B"
+    ):
         place("S", tmp_path, marks)
