@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 _FOLDER = re.compile(r"\]\((docs/[\w/-]+/)\)")
 _OUTSIDE = re.compile(r"\[([^\]]+)\]\((?!https?:|#|docs/|[\w-]+\.md)([^)]+)\)")
 _QUOTED = re.compile(r"""(: |-> )(['"])(.*?)\2(?=[,)]| = |$)""")
+_INFO = re.compile(r"^```(\w+) (?:title=(\S+)|.*)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^>>> .*?(?=\n\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -84,7 +85,11 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links to the README lead to the first page, those to files beside the pages are text."""
+    """Links to the README lead to the first page, those to files beside the pages are text.
+
+    What tests read behind the language of a block goes, since MkDocs would take it for none, and a title gets quotes.
+    """
     depth = page.file.src_uri.count("/")
     text = markdown.replace("](" + "../" * (depth + 1) + "README.md", "](" + "../" * depth + "index.md")
+    text = _INFO.sub(lambda fence: f"```{fence[1]}" + (f' title="{fence[2]}"' if fence[2] else ""), text)
     return re.sub(r"\[([^\]]+)\]\((?:\.\./){" + str(depth + 1) + r"}[^)]+\)", r"\1", text)

@@ -33,4 +33,6 @@ def test_it_is_built_without_a_warning(tmp_path: Path) -> None:
     assert "Engine.send" in (tmp_path / "site" / "python" / "index.html").read_text()
     assert "rollup_lag_seconds" in (tmp_path / "site" / "metrics" / "index.html").read_text()
     for page in pages:
-        assert not _FETCHED.findall(page.read_text()), page
+        text = page.read_text()
+        assert not _FETCHED.findall(text), page
+        assert "```" not in text, f"{page}: a block is shown as the text it is written in"
