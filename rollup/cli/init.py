@@ -174,7 +174,9 @@ class _Draft:
         ids = [each for each in rest if each.type == "long" and each not in numbers]
         self.counted = next((each for each in (*texts, *ids) if each not in known), None)
         self.unused = [each for each in rest if each not in (*known, *numbers, self.counted)]
-        self.derived = bool(time.unit in _TO_MS or time.pattern or any(each.signs for each in self.measures))
+        self.trimmed = [each for each in (*self.keys, self.counted) if each is not None and each.padded]
+        written = bool(self.trimmed) or any(each.signs for each in self.measures)
+        self.derived = bool(time.unit in _TO_MS or time.pattern or written)
 
     @property
     def source(self) -> str:
@@ -234,6 +236,9 @@ class _Draft:
                 for sign, by in each.signs:
                     number = f"str:replace({number}, {self.form.text(sign)}, '{by}')"
                 shown.append(f"convert({number}, '{each.type}') as {name}")
+            elif each in self.trimmed:
+                yield f"-- {_shown(each.name)}: the spaces around its values go."
+                shown.append(f"str:trim({name}) as {name}")
             elif each.name == self.time.column or each in (*self.keys, *self.measures, self.counted):
                 shown.append(name)
         yield self.form.derived(self.name, self.source, shown)

@@ -85,6 +85,7 @@ class Column:
 
     Its numbers are texts such as `1.234,5 €` where there are `signs`, which leave a plain number. `large`: whole numbers that
     doubles do not have, as those of ids are, and all that are too long to be added up. `blanks` are texts that stand for no value.
+    `padded`: texts with spaces before or behind them, without which they were counted.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Column:
     signs: Signs = ()
     large: bool = False
     blanks: tuple[str, ...] = ()
+    padded: bool = False
 
 
 @dataclass
@@ -436,7 +438,7 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
     else:
         words = ()
     values = [None if value in words else value for value in given]
-    distinct = {str(value) for value in values if value is not None}
+    distinct = {str(value).strip() for value in values if value is not None}
     column = Column(
         name, kind, sum(value is None for value in values), len(distinct),
         [value for value in dict.fromkeys(map(_example, there)) if value not in words][:3], signs=signs, blanks=words,
@@ -458,6 +460,9 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
         column.remarks.append("more digits than a number has" if exact is Type.STRING else said)
     elif any(isinstance(value, Decimal) for value in there):
         column.remarks.append("decimals of too many digits to be added up exactly, read as double")
+    if kind is Type.STRING and any(isinstance(value, str) and value != value.strip() for value in values):
+        column.padded = True
+        column.remarks.append("spaces around values make them other values; str:trim takes them away")
     if words:
         stand = "stands" if len(words) == 1 else "stand"
         column.remarks.append(f"{', '.join(map(repr, words))} {stand} for no value")

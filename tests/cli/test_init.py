@@ -142,6 +142,7 @@ DATA: Mapping[str, tuple[Callable[[Path], Path], str, str]] = {
         "n",
     ),
     "no header": (_csv("%Y-%m-%d %H:%M:%S", "|", headless=True, file="data.txt"), "c2", "c3"),
+    "spaces": (_csv("%Y-%m-%d %H:%M:%S", " , "), "place", "n"),
     "odd names": (_csv("%Y-%m-%d %H:%M:%S", names=("order by", "select", "N*/ {n}")), "`select`", "N_n"),
     "parquet": (_parquet, "place", "n"),
     "delta": (_delta, "place", "n"),
