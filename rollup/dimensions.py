@@ -22,7 +22,7 @@ import pyarrow as pa
 from rollup.core.calendar import midnight, parse_timestamp, to_instant, to_local
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, RollupError, SourceError, StoreError, TimeError
-from rollup.core.identifiers import quoted
+from rollup.core.identifiers import alike, quoted
 from rollup.core.periods import Span
 from rollup.core.untyped import pc
 from rollup.plan.app import StreamDef
@@ -250,10 +250,9 @@ def _said(where: str, types: Mapping[str, Type], seen: Mapping[str, Type]) -> di
 
     Raises ConfigError for a column that is said and not there, and for two that are one to SQL.
     """
-    folded = [column.lower() for column in seen]
-    if alike := [column for column in seen if folded.count(column.lower()) > 1]:
+    if one := alike([*seen]):
         raise ConfigError(
-            f"{where}: the columns {', '.join(alike)} differ by case alone, and SQL does not tell them apart",
+            f"{where}: the columns {', '.join(one)} differ by case alone, and SQL does not tell them apart",
             hint="give one of them another name",
         )
     for column in types:

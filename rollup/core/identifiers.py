@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def quoted(name: str, table: str = "") -> str:
@@ -22,3 +22,13 @@ def same(names: Iterable[str], left: str, right: str) -> str:
     'a."k" IS NOT DISTINCT FROM b."k"'
     """
     return " AND ".join(f"{quoted(name, left)} IS NOT DISTINCT FROM {quoted(name, right)}" for name in names)
+
+
+def alike(names: Sequence[str]) -> list[str]:
+    """The names that differ from another one by case alone, which SQL does not tell apart.
+
+    >>> alike(["a", "b", "A"])
+    ['a', 'A']
+    """
+    folded = [name.lower() for name in names]
+    return [name for name in names if folded.count(name.lower()) > 1]

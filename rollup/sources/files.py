@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError
-from rollup.core.identifiers import quoted
+from rollup.core.identifiers import alike, quoted
 from rollup.core.objects import ObjectPath, at, is_object
 from rollup.plan.app import StreamDef
 from rollup.plan.reading import cast
@@ -233,11 +233,11 @@ class Files:
         relation = f"(SELECT *, {', '.join(more)} FROM {file})"
         columns = Columns.of(engine, types, relation, self.own_names)
         missing = self.missing(columns.names)
-        alike = _alike(self.near(path)) if missing else []
-        found = self.looked([*columns.names, *alike], path)
+        by_case = alike(pq.read_schema(self.near(path)).names) if missing else []
+        found = self.looked([*columns.names, *by_case], path)
         if missing:
-            by_case = f"the columns {', '.join(alike)} differ by case alone, which only CSV and JSON keep apart"
-            return self._nothing(engine), self._dead(by_case if alike else self._lacks(missing, types), path), found
+            apart = f"the columns {', '.join(by_case)} differ by case alone, which only CSV and JSON keep apart"
+            return self._nothing(engine), self._dead(apart if by_case else self._lacks(missing, types), path), found
         readers, relation = columns.readers(self.stream, self.renamed), f"{relation} AS {ROW}"
         if columns.exact(self.stream, self.renamed):
             read = ", ".join(f"{read} AS {quoted(name)}" for name, (read, _) in readers.items())
@@ -373,13 +373,6 @@ class Files:
 
     def _dead(self, reason: str, path: str) -> pa.Table:
         return pa.table([[self.stream.name], [reason], [path], [""]], schema=DEAD)
-
-
-def _alike(path: str) -> list[str]:
-    """The columns of a Parquet file whose names differ by case alone."""
-    names = pq.read_schema(path).names
-    folded = [name.lower() for name in names]
-    return [name for name in names if folded.count(name.lower()) > 1]
 
 
 def _size(file: Path) -> int:

@@ -627,21 +627,19 @@ def _as_text(name: str, there: Sequence[str], most: int) -> Time | None:
     if stamps is not None:
         zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
         return Time(name, texts=True, offsets=zoned, zones=_zones(there, stamps), **_split(there, stamps))
-    fitting = [pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern, most) is not None]
-    fitting = [pattern for pattern in fitting if _by_pattern(there, pattern, most) is not None]
+    fitting = dict[str, list[int | None]]()
+    for pattern in PATTERNS:
+        if (
+            _by_pattern(there[:200], pattern, most) is not None
+            and (found := _by_pattern(there, pattern, most)) is not None
+        ):
+            fitting[pattern] = found
     if not fitting:
         return None
-    best = max(
-        fitting,
-        key=lambda pattern: (
-            sum(at is not None for at in _by_pattern(there, pattern, most) or ()),
-            -fitting.index(pattern),
-        ),
-    )
+    best = max(fitting, key=lambda pattern: sum(at is not None for at in fitting[pattern]))
     other = next((p for p in fitting if {p[:2], best[:2]} == {"MM", "dd"} and p[2:3] == best[2:3] and p != best), None)
     doubtful = f"{best!r} and {other!r} both fit" if other else None
-    instants = _by_pattern(there, best, most) or []
-    return Time(name, texts=True, pattern=best, offsets="Z" in best, doubtful=doubtful, **_split(there, instants))
+    return Time(name, texts=True, pattern=best, offsets="Z" in best, doubtful=doubtful, **_split(there, fitting[best]))
 
 
 def _zones(there: Sequence[str], stamps: Sequence[int | None]) -> tuple[str, ...]:

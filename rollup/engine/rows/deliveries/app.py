@@ -9,7 +9,7 @@ from typing import Any
 from rollup.core.crontabs import Crontab
 from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Expr
-from rollup.engine.row import Row, Rows
+from rollup.engine.row import Row
 from rollup.engine.rows.deliveries.inputs import Stored, StreamInput, StreamSpec
 from rollup.engine.rows.deliveries.item import RESET, Item, Subscriber
 from rollup.engine.rows.deliveries.partitions import Partition, PartitionSpec
@@ -17,7 +17,7 @@ from rollup.engine.rows.deliveries.queries import ChangeSpec, InsertSpec, Query,
 from rollup.engine.rows.deliveries.selecting import Kind, Selected
 from rollup.engine.rows.deliveries.tables import Change, Table
 from rollup.engine.rows.keyed import ByKey
-from rollup.engine.rows.runner import Environment, Runner
+from rollup.engine.rows.runner import Runner
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.state import Packer, State, Unpacker
 from rollup.engine.timers import Order, Phase, edge
@@ -221,7 +221,7 @@ class Trigger:
         self._app.runner.timers.ask(self, Phase.WINDOW, due)
 
 
-class Shared:
+class Shared(Stored):
     """A shared window. What goes in together leaves as from a window of a query's own, batch by batch."""
 
     def __init__(self, app: DeliveryApp, name: str, spec: SharedSpec) -> None:
@@ -242,10 +242,6 @@ class Shared:
     def content(self) -> Iterable[Row]:
         """The rows that others see."""
         return self._input.content()
-
-    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
-        """All of them: a window finds none by what they hold."""
-        return self.content()
 
     def _ask(self) -> None:
         self._app.runner.timers.ask(self, Phase.WINDOW, self._input.due)

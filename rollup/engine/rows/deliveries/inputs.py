@@ -53,6 +53,18 @@ class Input(Protocol):
         ...
 
 
+class Stored(Protocol):
+    """Rows that a join meets."""
+
+    def content(self) -> Iterable[Row]:
+        """All of them, oldest first."""
+        ...
+
+    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
+        """Those that may fulfil a condition, oldest first: all, where none are found by what they hold."""
+        return self.content()
+
+
 @dataclass(frozen=True)
 class StreamSpec:
     """A stream with conditions before and after its window. `keeps_kinds`: rows come with the kind they have already."""
@@ -64,7 +76,7 @@ class StreamSpec:
     keeps_kinds: bool = False
 
 
-class StreamInput:
+class StreamInput(Stored):
     """One stream: filters, a window, filters."""
 
     def __init__(self, spec: StreamSpec, host: Host, emit: Emit) -> None:
@@ -166,10 +178,6 @@ class StreamInput:
         """The rows that others meet: those of the window, of one that lets batches out the last batch."""
         return () if self.window is None else held(self.window, self.spec.window)
 
-    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
-        """All of them: a window finds none by what they hold."""
-        return self.content()
-
     def snapshot(self) -> Any:
         return None if self.window is None else self.window.snapshot()
 
@@ -214,18 +222,6 @@ def _leaves_first(spec: WindowSpec | None) -> bool:
 def rows_of(chunk: Sequence[Item]) -> list[Row]:
     """The rows of items of one input."""
     return [row for item in chunk for row in item.rows if row is not None]
-
-
-class Stored(Protocol):
-    """Rows that a join meets."""
-
-    def content(self) -> Iterable[Row]:
-        """All of them, oldest first."""
-        ...
-
-    def matching(self, by_key: ByKey, rows: Rows, environment: Environment) -> Iterable[Row]:
-        """Those that may fulfil a condition, oldest first."""
-        ...
 
 
 @dataclass(frozen=True)
