@@ -163,12 +163,12 @@ def new_url(database: str) -> NewUrl:
     return make
 
 
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    """A running S3 server. Tests share it: take a `bucket`."""
-    from tests.servers.s3 import S3Server
+@pytest.fixture(scope="session", params=["moto", pytest.param("versitygw", marks=pytest.mark.slow)])
+def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
+    """A running S3 server, each that there is. Tests share it: take a `bucket`."""
+    from tests.servers.s3 import S3_SERVERS
 
-    server = S3Server()
+    server = S3_SERVERS[request.param]()
     try:
         yield server.start()
     finally:

@@ -6,7 +6,6 @@ Helm is built from its source, pinned, once into the user's cache: some minutes 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +18,7 @@ import yaml
 
 from rollup.cli.jobs import Folder, folder_of
 from rollup.conf import load
-from rollup.jars import jars_dir
+from tests.servers.built import built
 
 ROOT = Path(__file__).parents[1]
 CHART = folder_of(Folder.HELM)
@@ -77,12 +76,7 @@ def test_the_wheel_brings_every_file(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def helm() -> Path:
     """Helm's program."""
-    folder = jars_dir().parent / f"helm-{HELM}"
-    if not (folder / "helm").exists():
-        env = {**os.environ, "GOBIN": str(folder)}
-        built = run("go", "install", f"helm.sh/helm/v3/cmd/helm@{HELM}", env=env)
-        assert built.returncode == 0, built.stderr
-    return folder / "helm"
+    return built("helm.sh/helm/v3/cmd/helm", HELM)
 
 
 def _rendered(helm: Path, folder: Path, values: dict[str, Any]) -> subprocess.CompletedProcess[str]:

@@ -1,6 +1,6 @@
 """Tables in an object store: the same answers, killed at any moment, and no secret where people look.
 
-The server is one that obeys `If-None-Match: *`. What comes of a job is compared with what the same job leaves in a
+The servers obey `If-None-Match: *`. What comes of a job is compared with what the same job leaves in a
 folder.
 """
 
@@ -153,6 +153,20 @@ def child(bucket: str) -> list[str]:
 def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
     killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
+    faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
+    assert found_in(at(f"{bucket}/tables")) == whole
+
+
+@pytest.mark.slow
+def test_two_jobs_at_once_leave_what_one_leaves(bucket: str, whole: Any) -> None:
+    jobs = [subprocess.Popen(child(bucket), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        for job in jobs:
+            _, said = job.communicate(timeout=120)
+            assert job.returncode == 0 or "only one job may write an aggregation" in said
+    finally:
+        for job in jobs:
+            job.kill()
     faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
     assert found_in(at(f"{bucket}/tables")) == whole
 

@@ -10,7 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from tests.servers.s3 import signed
+
 _SHARE = 0.03
+_OF_CONDITION = ("if-none-match", "host", "authorization", "x-amz-date", "x-amz-content-sha256")
+"""The condition of a put, and the signature, which is over all headers and the place."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -84,8 +88,10 @@ class Unsteady:
 
     def _forward(self, asked: BaseHTTPRequestHandler, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
         connection = http.client.HTTPConnection(urlsplit(self.behind).netloc, timeout=20)
-        dropped = {"connection", "if-none-match"} if self.forget else {"connection"}
+        dropped = {"connection", *_OF_CONDITION} if self.forget else {"connection"}
         headers = {name: value for name, value in asked.headers.items() if name.lower() not in dropped}
+        if self.forget:
+            headers = signed(asked.command, f"{self.behind}{asked.path}", headers, body)
         connection.request(asked.command, asked.path, body, headers)
         found = connection.getresponse()
         content = found.read()
