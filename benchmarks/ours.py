@@ -71,17 +71,17 @@ def write_conf(
     folder: Path,
     files: Sequence[Path],
     batch_files: int = 4,
-    database: Mapping[str, str] | None = None,
+    store: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
     kind: str = "parquet",
 ) -> Path:
     """Write the app and the configuration for a job over files; returns the TOML file.
 
-    It writes into a Delta store, or into a `database`: its `url` and further options; `settings` are Spark's.
+    It writes into a Delta store beside it, or into the `store` with these options; `settings` are Spark's.
     """
     app, conf = folder / "trades.siddhi", folder / "bench.toml"
-    options = {"kind": "delta", "path": folder / "store"} if database is None else {"kind": "sql", **database}
-    store = "\n".join(f'{name} = "{value}"' for name, value in options.items())
+    options = store or {"kind": "delta", "path": folder / "store"}
+    where = "\n".join(f'{name} = "{value}"' for name, value in options.items())
     lines = [f'"{name}" = "{value}"' for name, value in (settings or {}).items()]
     spark = "\n".join(["\n[spark]", *lines, ""]) if lines else ""
     app.write_text(APP)
@@ -94,7 +94,7 @@ path = "{files[0].parent}"
 max_files_per_batch = {batch_files}
 
 [store]
-{store}
+{where}
 {spark}""")
     return conf
 
@@ -221,13 +221,13 @@ def run_cascade(
     keys: int,
     folder: Path,
     batch_files: int = 4,
-    database: Mapping[str, str] | None = None,
+    store: Mapping[str, str] | None = None,
     settings: Mapping[str, str] | None = None,
     kind: str = "parquet",
 ) -> dict[str, Any]:
     """Run the job over the files into an empty store under ``folder`` and return its rates (see ``CascadeRun``)."""
     metrics = folder / "metrics.jsonl"
-    total_seconds = run_job(write_conf(folder, files, batch_files, database, settings, kind), metrics)
+    total_seconds = run_job(write_conf(folder, files, batch_files, store, settings, kind), metrics)
     batches = [json.loads(row) for row in metrics.read_text().splitlines() if row.strip()]
     return asdict(summarise(batches, total_seconds)) | {"keys": keys}
 

@@ -39,7 +39,7 @@ def _into_postgresql(events: Events, batch: int, options: Mapping[str, str]) -> 
     with tempfile.TemporaryDirectory(prefix="rollup-bench-") as place, scratch("postgresql") as folder:
         Path(place).chmod(0o755)
         with PgServer(Path(place)) as server:
-            return run_cascade(events.files, events.keys, folder, batch, {"url": server.url, **options})
+            return run_cascade(events.files, events.keys, folder, batch, {"kind": "sql", "url": server.url, **options})
 
 
 def _emit(store: str, run: Mapping[str, Any], keys: int) -> None:
