@@ -163,12 +163,19 @@ def new_url(database: str) -> NewUrl:
     return make
 
 
-@pytest.fixture(scope="session", params=["moto", pytest.param("versitygw", marks=pytest.mark.slow)])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test that names `s3` or `bucket` runs on each S3 server; one that asks for it in its midst, on the quick one."""
+    if "s3" in metafunc.fixturenames:
+        servers = ["moto", pytest.param("versitygw", marks=pytest.mark.slow)]
+        metafunc.parametrize("s3", servers, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
-    """A running S3 server, each that there is. Tests share it: take a `bucket`."""
+    """A running S3 server. Tests share it: take a `bucket`."""
     from tests.servers.s3 import S3_SERVERS
 
-    server = S3_SERVERS[request.param]()
+    server = S3_SERVERS[getattr(request, "param", "moto")]()
     try:
         yield server.start()
     finally:
