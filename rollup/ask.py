@@ -86,8 +86,9 @@ class Asker:
 
     def answer(self, ask: Ask) -> pa.Table:
         """The answer to a checked question."""
-        snapshot = self.snapshot(ask.aggregation.name, ask.as_of)
-        return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
+        with self.engine.use():
+            snapshot = self.snapshot(ask.aggregation.name, ask.as_of)
+            return explain(snapshot, ask) if ask.explain else snapshot.answer(ask)
 
     @cached_property
     def _sql(self) -> SqlAsker:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+from weakref import ref
 
 import duckdb
 import pyarrow as pa
@@ -21,7 +22,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokenizer_core import Token, TokenType
 
 from rollup.ask_mistakes import about, missing_table
-from rollup.core.columns import ColumnEngine, told_apart
+from rollup.core.columns import ColumnEngine, Database, told_apart
 from rollup.core.errors import QueryError, RollupError, SyntaxProblem
 from rollup.core.periods import may_say
 from rollup.lang.sql.place import offset_in, open_quote
@@ -51,6 +52,8 @@ class _Rewritten:
     serials: Mapping[str, int]
     values: Mapping[str, Any]
     tables: Mapping[str, pa.Table]
+    database: ref[Database]
+    """Where the rows that it names are."""
 
 
 Moment = dict[tuple[str, AsOf | None], Snapshot]
@@ -88,7 +91,7 @@ class SqlAsker:
         self._shown = {name.casefold(): name for name in self._tables}
         self._streams = streams
         self._known: dict[tuple[str, str], _Rewritten] = {}
-        engine.connection.execute("SET threads = 1")  # several add doubles, and give groups, in an order of chance
+        engine.set("SET threads = 1")  # several add doubles, and give groups, in an order of chance
 
     def query(self, sql: str, parameters: Parameters = None, as_of: AsOf | None = None) -> pa.Table:
         """The answer to one SELECT; `parameters` fill `?` and `$1` (a list) or `$name` (a mapping). `as_of` is the commit
@@ -97,6 +100,10 @@ class SqlAsker:
         Raises a RollupError, with the position of what is wrong, before any data is read.
         """
         text, values = _numbered(sql, parameters)
+        with self._engine.use():
+            return self._asked(sql, text, values, as_of)
+
+    def _asked(self, sql: str, text: str, values: Mapping[str, Any], as_of: AsOf | None) -> pa.Table:
         found = self._rewritten(text, values, as_of)
         self._check(sql, found.sql)
         numbers = dict[TableReader, int]()
@@ -168,13 +175,15 @@ class SqlAsker:
             self._known.clear()
         filed = {name: one.in_files for (name, earlier), one in moment.items() if earlier is None}
         serials = {name: one.serial for name, one in filed.items() if one is not None}
-        made = _Rewritten(sql, serials, left, tables)
+        made = _Rewritten(sql, serials, left, tables, ref(self._engine.database))
         if len(serials) == len(moment) and not may_say(text):
             self._known[key] = made
         return made
 
     def _holds(self, known: _Rewritten) -> bool:
-        """Whether the commits it was made of are still the newest."""
+        """Whether the commits it was made of are still the newest, and the rows that it names are there."""
+        if known.database() is not self._engine.database:
+            return False
         newest = {name: self._snapshot(name).in_files for name in known.serials}
         return all(one is not None and one.serial == known.serials[name] for name, one in newest.items())
 

@@ -82,7 +82,9 @@ class Answers:
     def _answer(self, requests: Requests, events: pa.Table, dead: list[dict[str, Any]]) -> list[pa.Table]:
         answers: list[pa.Table] = []
         snapshot = self.stores[requests.aggregation.name].snapshot()
-        for index, values in enumerate(self.engine.run(to_sql(requests.inputs()), events=events).to_pylist()):
+        with self.engine.use():
+            inputs = self.engine.run(to_sql(requests.inputs()), events=events).to_pylist()
+        for index, values in enumerate(inputs):
             if not values.pop("asks"):
                 continue
             event = events.slice(index, 1)

@@ -102,6 +102,10 @@ class LocalHost:
 
     def process(self, stream: str, events: pa.Table) -> None:
         """One batch of a stream: its attributes, `__arrival` and `__received`."""
+        with self.engine.use():
+            self._process(stream, events)
+
+    def _process(self, stream: str, events: pa.Table) -> None:
         with self.engine.tables({"__batch": events}):
             walked = self.walk.along(stream, "__batch", events=events.num_rows, latest=self._latest)
             batches = [self._batch(each) for each in walked]

@@ -27,9 +27,10 @@ from rollup.core.errors import ConfigError, RollupError, StoppedError
 from rollup.hosts.exchange import Exchange
 from rollup.hosts.pipeline import Pipeline
 from rollup.hosts.reporting.progress import Reporter
-from rollup.hosts.spark.batches import Batches
+from rollup.hosts.spark.batches import Batch, Batches
 from rollup.hosts.spark.carried import log_of
 from rollup.hosts.spark.catalog import register
+from rollup.hosts.spark.collecting import Asked
 from rollup.hosts.spark.ownership import (
     agreed,
     note_queries,
@@ -366,12 +367,16 @@ class SparkHost:
                 self._rests.settle()
                 for store in self._trailing.values():
                     store.make_room()
-                self._rests.begin(lambda: self._batches.take(batch, asked))
+                self._rests.begin(lambda: self._take(batch, asked))
                 return
             if self._overlapping:
                 self._rests.settle()
                 batch = self._batches.given(stream, frame, number)  # as the one before has left things
-            self._batches.take(batch)
+            self._take(batch)
+
+    def _take(self, batch: Batch, asked: Asked | None = None) -> None:
+        with self.engine.use():
+            self._batches.take(batch, asked)
 
     @property
     def _local(self) -> bool:

@@ -348,7 +348,8 @@ def _tasks(spec: ShardSpec, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     for batch in batches:
         for shard in batch.column(0).to_pylist():
             engine, cascade = _worker(spec.app, spec.name)
-            result = run_shard(engine, cascade, spec, shard)
+            with engine.use():
+                result = run_shard(engine, cascade, spec, shard)
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(asdict(result))])], ["result"])
 
 

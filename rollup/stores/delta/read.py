@@ -224,7 +224,7 @@ class DeltaSnapshot:
             f'SELECT {names} FROM {self._relation(level, files)} WHERE "{TIMESTAMP}" >= $low AND "{TIMESTAMP}" < $high'
         )
         require_whole(files)
-        with reading(lambda: files):
+        with self._reader.engine.use(), reading(lambda: files):
             return self._reader.sessions.session().run(sql, bounds).cast(schema)
 
     def ledger(self) -> pa.Table:
@@ -237,7 +237,7 @@ class DeltaSnapshot:
         if not files:
             return schema.empty_table()
         names = ", ".join(quoted(name) for name in schema.names)
-        with reading(lambda: files):
+        with self._reader.engine.use(), reading(lambda: files):
             return self._reader.sessions.session().run(f"SELECT {names} FROM {parquet(files)}", {}).cast(schema)
 
     def sizes(self) -> dict[Duration, Size]:
@@ -380,12 +380,13 @@ class DeltaSnapshot:
         return [file for level in self._reader.aggregation.levels for file in self.files(level)]
 
     def _answer(self, question: Question, tables: Mapping[str, pa.Table]) -> pa.Table:
-        session = self._reader.sessions.session()
         sides, files = self._sides(question)
         sql, values = question.prepared(sides)
         closed = {name: (question.relations[name], found) for name, found in files.items()}
-        relations = self._with(closed, sides is not Sides.STORED, question.late)
-        return session.run(f"{relations} {sql}", values, {**question.tables(), **tables})
+        with self._reader.engine.use():
+            relations = self._with(closed, sides is not Sides.STORED, question.late)
+            session = self._reader.sessions.session()
+            return session.run(f"{relations} {sql}", values, {**question.tables(), **tables})
 
     def inlined(self, ask: Ask, tables: dict[str, pa.Table]) -> str:
         """The question as SQL without parameters for this store's engine; what else it reads is put into `tables`."""

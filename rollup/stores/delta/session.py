@@ -10,10 +10,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import pyarrow as pa
 
-from rollup.core.columns import ColumnEngine
+from rollup.core.columns import ColumnEngine, Database
 from rollup.core.identifiers import quoted
 from rollup.stores.delta.missing import fetched
 
@@ -29,12 +30,12 @@ class Sessions:
         self._engine = engine
         self._own = threading.local()
         self._lock = threading.Lock()
-        self._shared: dict[str, list[str]] = {}
+        self._shared = WeakKeyDictionary[Database, dict[str, list[str]]]()
 
     def session(self) -> Session:
         """The connection of this thread."""
         found: Session | None = getattr(self._own, "session", None)
-        if found is None:
+        if found is None or found.database() is not self._engine.database:
             found = self._own.session = Session(self._engine)
         return found
 
@@ -45,7 +46,7 @@ class Sessions:
         """
         name = f"{family} {number}"
         with self._lock:
-            known = self._shared.setdefault(family, [])
+            known = self._shared.setdefault(self._engine.database, {}).setdefault(family, [])
             if name not in known:
                 with self._engine.tables({"shared rows": rows}):
                     self._engine.connection.execute(
@@ -63,7 +64,7 @@ class Session:
 
     def __init__(self, engine: ColumnEngine) -> None:
         self.engine = engine
-        self.connection = engine.connection
+        self.database = ref(engine.database)
         self._prepared: OrderedDict[str, str] = OrderedDict()
 
     def run(self, sql: str, values: Mapping[str, object], tables: Mapping[str, pa.Table] | None = None) -> pa.Table:
@@ -75,16 +76,16 @@ class Session:
             name = self._prepare(sql)
         self._prepared.move_to_end(sql)
         given = ", ".join(f'"{key}" := {literal(value)}' for key, value in values.items())
-        return self.connection.sql(f"EXECUTE {name}({given})" if given else f"EXECUTE {name}").to_arrow_table()
+        return self.engine.connection.sql(f"EXECUTE {name}({given})" if given else f"EXECUTE {name}").to_arrow_table()
 
     def _prepare(self, sql: str) -> str:
         self.engine.prepare(sql)
         name = f"q{next(_numbers)}"
-        self.connection.execute(f"PREPARE {name} AS {sql}")
+        self.engine.connection.execute(f"PREPARE {name} AS {sql}")
         self._prepared[sql] = name
         if len(self._prepared) > _KEPT:
             _, oldest = self._prepared.popitem(last=False)
-            self.connection.execute(f"DEALLOCATE {oldest}")
+            self.engine.connection.execute(f"DEALLOCATE {oldest}")
         return name
 
     def _once(self, sql: str, values: Mapping[str, object], tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -89,12 +89,13 @@ def results(spec: TaskSpec, batch: pa.Table) -> Iterator[Result]:
     origin = source(worker.program.streams[spec.stream], options)
     yield Result(Kind.INPUT, spec.stream, payload=json.dumps(held(batch)).encode())
     try:
-        for part in origin.parts(worker.engine, rest(batch, spec.taken)):
-            for kind, name, table in _whole(spec, worker, origin, part):
-                if kind is not Kind.KEPT:
-                    yield of_part(kind, name, part, table, spec.exchange)
-                elif table is not None and (result := kept(name, part, table, str(spec.exchange))) is not None:
-                    yield result
+        with worker.engine.use():
+            for part in origin.parts(worker.engine, rest(batch, spec.taken)):
+                for kind, name, table in _whole(spec, worker, origin, part):
+                    if kind is not Kind.KEPT:
+                        yield of_part(kind, name, part, table, spec.exchange)
+                    elif table is not None and (result := kept(name, part, table, str(spec.exchange))) is not None:
+                        yield result
     except SourceError:
         _worker.cache_clear()  # what a fault may have left of an engine does not meet the next try
         raise
