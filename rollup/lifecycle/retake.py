@@ -123,15 +123,18 @@ class Retake:
                 yield self._done(host, begun=True)
             self._letters.require_whole()
             rows = self._letters.read()
+            rows = rows if stream is None else rows.filter(pc.equal(rows["stream"], stream))
+            rows = rows if reason is None else rows.filter(pc.match_substring(rows["reason"], reason))
+            if not rows.num_rows:
+                yield "no dead letters to take in"
             for name in sorted(set(rows["stream"].to_pylist())):
-                if stream not in (None, name):
-                    continue
-                mine = rows.filter(pc.equal(rows["stream"], name))
-                chosen = mine if reason is None else mine.filter(pc.match_substring(mine["reason"], reason))
+                chosen = rows.filter(pc.equal(rows["stream"], name))
                 for by in sorted(set(chosen["by"].to_pylist()), key=str):
+                    some = chosen.filter(pc.is_null(chosen["by"]) if by is None else pc.equal(chosen["by"], by))
                     if name in (self._program.inputs if by is None else self._program.streams):
-                        some = pc.is_null(chosen["by"]) if by is None else pc.equal(chosen["by"], by)
-                        yield self._retaken(host, name, chosen.filter(some), by)
+                        yield self._retaken(host, name, some, by)
+                    else:
+                        yield f"{name}: {some.num_rows:,} records stay dead, as the app does not read this stream"
 
     def _settle(self) -> None:
         """What a changed declaration means for the tables, as at the start of a job. Raises StoreError when it is refused."""

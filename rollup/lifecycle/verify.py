@@ -16,7 +16,7 @@ import pyarrow as pa
 from rollup.core.calendar import Duration, bucket_end, bucket_start
 from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
-from rollup.lifecycle.replay.compare import Comparison, Difference
+from rollup.lifecycle.replay.compare import Comparison, Difference, readable
 from rollup.lifecycle.replay.raw import RawSource
 from rollup.lifecycle.replay.rebuild import WIDEST, Pinned, Rebuilder, Rebuilt, Span, within
 from rollup.lifecycle.replay.recompute import TrueRows, rerun
@@ -68,6 +68,15 @@ class Verifier(Pinned):
             low = max(low, self.page.purged_before(level))
             expected = [within(table, low, high) for table in (found.closed[level], found.state.open[level])]
             yield from self.comparison.differences(level, self.stored(level, (low, high)), expected)
+
+    def passed(self, span: Span) -> Iterator[str]:
+        """What of a range is not compared, since there are no rows: a line for each reason."""
+        for level in self.aggregation.levels:
+            gone = self.page.purged_before(level)
+            if span[0] < gone:
+                yield f"{level.plural} before {readable(gone)} have been removed by retention, and were not compared"
+        if not any(rows.num_rows for level in self.aggregation.levels for rows in self.stored(level, span)):
+            yield f"there are no rows from {readable(span[0])} to {readable(span[1])}"
 
     def wrong(self, differences: list[Difference]) -> dict[Duration, Span]:
         """By level, the range in which a finer level can put it right: buckets that differ, and those of damaged files."""

@@ -14,6 +14,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 
@@ -139,9 +140,17 @@ def test_without_any_record_open_rows_come_from_the_finer_tables_and_the_rest_is
     )
     assert "earlier ones are known to be in the tables and are dropped" in output
     assert rollup("verify", place.conf.path)[0] == 0
+    range_ = ("--from", "2018-01-01", "--to", "2018-02-01")
+    resume = re.search(r"events from ([\d: -]+) on", output)
+    assert resume is not None
+    begin = datetime.fromisoformat(resume[1]).replace(tzinfo=UTC).timestamp() * 1000
+    lost = sum(at >= begin for *_, at in events[:400])
+    for option in ("--dry-run", "--json"):
+        assert f"events left out: {lost}, from " in rollup("replay", place.conf.path, *range_, option)[1]
     finish(place, events, 400)
     assert rollup("verify", place.conf.path)[0] == 0
-    assert rollup("replay", place.conf.path, "--from", "2018-01-01", "--to", "2018-02-01")[0] == 0
+    code, output = rollup("replay", place.conf.path, *range_)
+    assert code == 0 and "left out" not in output
     assert rollup("verify", place.conf.path, "--raw", "--true-buckets")[0] == 0
 
 

@@ -85,6 +85,13 @@ def test_what_can_be_used_after_a_fix_is_taken_in_again_once(job: Job) -> None:
     check(job)
 
 
+def test_what_is_passed_over_is_said(job: Job) -> None:
+    assert retaken(job, reason="another") == ["no dead letters to take in"]
+    row = {"stream": "Old", "reason": "not a record", "position": "old.json:0", "raw": "?"}
+    DeadLetters(job.conf.tables).append(pa.Table.from_pylist([row], schema=DEAD), "another", 0)
+    assert retaken(job)[0] == "Old: 1 records stay dead, as the app does not read this stream"
+
+
 class _Killed(BaseException):
     pass
 

@@ -102,6 +102,11 @@ def test_rows_go_level_by_level_and_coarser_answers_stay(place: Place, rollup: C
     config = running.conf.path
     assert rollup("verify", config) == (0, f"TradeAgg, commit {running.pipeline.number}: every level is right\n")
     assert "removed before" in rollup("status", config)[1]
+    code, said = rollup("verify", config, "--from", "2018-01-01", "--to", "2018-01-02")
+    assert code == 0 and re.search(r"TradeAgg: seconds before [\d: -]+ have been removed by retention", said)
+    code, said = rollup("verify", config, "--from", "2049-01-01", "--to", "2049-01-02")
+    assert code == 0 and "there are no rows from 2049-01-01 00:00:00 to 2049-01-02 00:00:00" in said
+    assert "removed by retention" not in said
 
 
 @EVERY_STORE

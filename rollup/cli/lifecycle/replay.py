@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,9 +85,13 @@ def _replay(one: Chosen, request: Request, dry_run: bool, json: bool) -> None:
     _complete(rows, verifier, request.span, moved_across(snapshot, request.end))
     rows.refuse_crossed(verifier)
     if dry_run:
-        show(list(verifier.changes(rebuilder.replace(request.span, rows.rows()))), json, columns=("now", "then"))
+        rebuilt = rebuilder.replace(request.span, rows.rows())
+        show(list(verifier.changes(rebuilt)), json, columns=("now", "then"))
+        if rebuilt.left:
+            print(rebuilt.left, file=sys.stderr)
         return
-    _say(json, submit(one.conf, one.program, one.aggregation, request, said=lambda line: _say(json, line)))
+    done = submit(one.conf, one.program, one.aggregation, request, said=lambda line: _say(json, line))
+    print(done, flush=True, file=sys.stderr if json else sys.stdout)
     rows.remove()
 
 

@@ -91,6 +91,8 @@ def _verify(
     damaged, found = verifier.damaged, list(verifier.levels(wanted))
     if damaged and raw is not None:
         print("what is read of damaged files is not compared with the raw events", file=sys.stderr)
+    for line in () if wanted is None else verifier.passed(wanted):
+        print(f"{one.aggregation.name}: {line}", file=sys.stderr)
     against = [] if raw is None or damaged else list(verifier.raw(raw, wanted, true_buckets))
     _show_damaged(damaged, json)
     show([*found, *against], json)

@@ -141,7 +141,8 @@ class Chores:
         self.book.note(request.kind, **asdict(request), commit=self.pipeline.number, rows=rows)
         counts = ", ".join(f"{level} {count:,}" for level, count in rows.items())
         name = self.pipeline.aggregation.name
-        return f"{request.kind} is commit {self.pipeline.number} of {name}: rows written: {counts}"
+        done = f"{request.kind} is commit {self.pipeline.number} of {name}: rows written: {counts}"
+        return f"{done}; {rebuilt.left}" if rebuilt.left else done
 
     def purge(self) -> list[str]:
         """Remove what retention lets go, in one commit."""

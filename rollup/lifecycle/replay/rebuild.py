@@ -22,7 +22,7 @@ from rollup.core.errors import StoreError
 from rollup.core.untyped import pc
 from rollup.lifecycle.book import Page
 from rollup.lifecycle.replay.compare import readable
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation
+from rollup.plan.aggregation import EVENTS, TIMESTAMP, ZONE, Aggregation
 from rollup.stores.base import Damaged, Rewrite, Snapshot
 
 Span = tuple[int, int]
@@ -44,6 +44,8 @@ class Rebuilt:
 
     rewrites: Mapping[Duration, Rewrite]
     state: State
+    left: str = ""
+    """What is left out of it, and what to do about that."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +105,17 @@ class Rebuilder(Pinned):
             state = replace(state, clocks={**state.clocks, root: clock})
         spans = self.spans(span, rows)
         self._check_purged(spans)
-        still, closed = self._split(state, root, fresh, horizon)
+        left = ""
+        if state.clocks[root] is None:
+            # After a rebuild without commit record there is no clock yet: what the table has is closed.
+            until = 2**63 - 1 if horizon is None else horizon
+            left = _left(within(fresh, until, 2**63 - 1))
+            still, closed = fresh.slice(0, 0), within(fresh, -(2**63), until)
+        else:
+            still, closed = self.cascade.split(self.engine, root, fresh, state.clocks[root])
         opened = {**state.open, root: self._join(outside(state.open[root], *span), still)}
         rewrites = {root: Rewrite(*span, narrowed(self.aggregation, closed))}
-        return self._upwards(state, opened, rewrites, spans, root)
+        return replace(self._upwards(state, opened, rewrites, spans, root), left=left)
 
     def repair(self, level: Duration, span: Span) -> Rebuilt:
         """Every level above `level` put together anew where it touches the range; the level itself is believed."""
@@ -166,12 +175,6 @@ class Rebuilder(Pinned):
             ]
         return [part.cast(self.aggregation.state_schema) for part in parts]
 
-    def _split(self, state: State, root: Duration, rows: pa.Table, horizon: int | None) -> tuple[pa.Table, pa.Table]:
-        if state.clocks[root] is not None:
-            return self.cascade.split(self.engine, root, rows, state.clocks[root])
-        # After a rebuild without commit record there is no clock yet: what the table has is closed.
-        return rows.slice(0, 0), rows if horizon is None else within(rows, -(2**63), horizon)
-
     def _join(self, left: pa.Table, right: pa.Table) -> pa.Table:
         return pa.concat_tables([part.cast(self.aggregation.state_schema) for part in (left, right)])
 
@@ -208,6 +211,17 @@ def closed_until(state: State, aggregation: Aggregation) -> int | None:
     """Up to when events have been taken: the end of the clock's bucket, or what a rebuild says; None before any."""
     clock = state.clocks[aggregation.root]
     return state.resume if clock is None else bucket_end(clock, aggregation.root, aggregation.zone)
+
+
+def _left(rows: pa.Table) -> str:
+    """What is said of rows whose buckets were open when the commit record was lost: they may be sent again."""
+    if not rows.num_rows:
+        return ""
+    return (
+        f"events left out: {pc.sum(rows[EVENTS]).as_py():,}, from {readable(pc.min(rows[TIMESTAMP]).as_py())} on: "
+        "their buckets were open when the commit record was lost, and the source may send them again; "
+        "replay the range once more when the job has taken newer events"
+    )
 
 
 def _first(rows: pa.Table, otherwise: int) -> int:
