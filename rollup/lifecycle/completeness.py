@@ -68,16 +68,13 @@ def _there(asker: Asker, name: str, level: Duration, asked: tuple[int, int]) -> 
 
 def _added(program: Program, text: str) -> list[str]:
     """Remarks on the sums and averages of a SELECT."""
-    from sqlglot import exp
-
     from rollup.core.errors import RollupError
     from rollup.lang.sql.within import Within, parse
-    from rollup.retrieval.merging import added
+    from rollup.retrieval.merging import added_in_sql
 
     try:
         tree = parse(text, list(program.aggregations), "duckdb")
     except RollupError:  # it has been answered: a form of DuckDB's own
         return []
-    names = [found.name for call in tree.find_all(exp.Sum, exp.Avg) for found in call.find_all(exp.Column)]
     asked = dict.fromkeys(within.aggregation for within in tree.find_all(Within))
-    return [remark for name in asked for remark in added(program.aggregations[name], names)]
+    return [remark for name in asked for remark in added_in_sql(program.aggregations[name], tree)]

@@ -92,14 +92,24 @@ def misleading(aggregation: Aggregation, selection: Selection) -> list[str]:
     return said + added(aggregation, inside)
 
 
-def added(aggregation: Aggregation, names: Collection[str]) -> list[str]:
-    """Sentences on columns that are added up over rows although rows of different keys or buckets share what they count."""
+def added(aggregation: Aggregation, names: Collection[str], instead: str = "merge({})") -> list[str]:
+    """Sentences on columns that are added up over rows although rows of different keys or buckets share what they count.
+
+    `instead` is what a language has for that, with a place for the column.
+    """
     computed = {output.name for output in aggregation.outputs if not isinstance(output.final, exp.Column)}
     return [
-        f"{name} is added up as each row shows it; merge({name}) is that of all events together"
+        f"{name} is added up as each row shows it; {instead.format(name)} is that of all events together"
         for name in dict.fromkeys(names)
         if name in computed
     ]
+
+
+def added_in_sql(aggregation: Aggregation, statement: exp.Expr) -> list[str]:
+    """As `added`, of the sums and averages of a statement in SQL."""
+    calls = statement.find_all(exp.Sum, exp.Avg)
+    names = [found.name for call in calls for found in call.find_all(exp.Column)]
+    return added(aggregation, names, "PER 'days by (key)', with the keys that stay,")
 
 
 def beyond(aggregation: Aggregation, selection: Selection, answer: pa.Table) -> list[str]:

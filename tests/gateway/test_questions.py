@@ -8,8 +8,10 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from random import Random
 from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import psycopg
 import pytest
@@ -80,3 +82,23 @@ def test_an_aggregation_that_came_from_another_process_is_asked_alike() -> None:
         for each in (here, pickle.loads(pickle.dumps(here)))
     ]
     assert texts[0] == texts[1]
+
+
+def test_sums_of_what_cannot_be_added_are_noticed_once_with_a_cure(login: dict[str, Any]) -> None:
+    said = list[str | None]()
+    bounds = "1970-01-01 00:00:00', '2100-01-01 00:00:00"
+    with psycopg.connect(**login, autocommit=True) as client:
+        client.add_notice_handler(lambda notice: said.append(notice.message_primary))
+        for _ in range(2):
+            client.execute(cast(Query, f"select sum(customers), sum(total) from A within '{bounds}' per 'years'"))
+        client.execute(cast(Query, f"select avg(customers) from A within '{bounds}' per 'years' where shop = %s"), (1,))
+        assert said == [
+            "customers is added up as each row shows it; PER 'days by (key)', with the keys that stay, is that of all events together"
+        ]
+        merged = client.execute(cast(Query, f"select customers from A within '{bounds}' per 'years by ()'"))
+        ours = dict[int, set[str]]()
+        for event in IN_ORDER:
+            year = datetime.fromtimestamp(event[-1] / 1000, ZoneInfo(OWN)).year
+            ours.setdefault(year, set()).update(() if event[2] is None else (event[2],))
+        assert [row[0] for row in merged] == [len(ours[year]) for year in sorted(ours)]
+    assert len(said) == 1

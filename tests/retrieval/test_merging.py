@@ -229,6 +229,7 @@ def test_a_sum_in_sql_is_remarked_on_too(tmp_path: Path) -> None:
         ],
     )
     assert asked.exit_code == 0 and asked.stderr.count("rollup:") == 1 and "customers is added up" in asked.stderr
+    assert "PER 'days by (key)'" in asked.stderr and "merge(" not in asked.stderr, "which SQL does not have"
 
 
 @pytest.mark.parametrize(

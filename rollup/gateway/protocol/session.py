@@ -7,7 +7,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -126,6 +126,7 @@ class Session:
         self._errands: set[asyncio.Future[None]] = set()
         self._holds: list[Callable[[], None]] = []
         self._answered: list[Callable[[], None]] = []
+        self._remarks, self._remarked = list[str](), set[str]()
         self.simple = False
         self.moment: tuple[str, dict[Any, int]] = ("", {})
         self.zone = ""
@@ -176,6 +177,12 @@ class Session:
     def after_answer(self, action: Callable[[], None]) -> None:
         """Call `action` once the server has answered all that the client has asked so far, or the session is over."""
         self._answered.append(action)
+
+    def remark(self, remarks: Iterable[str]) -> None:
+        """Tell the client, each once in a session, as notices behind the answer that comes next."""
+        fresh = [each for each in dict.fromkeys(remarks) if each not in self._remarked]
+        self._remarks += fresh
+        self._remarked.update(fresh)
 
     def _let_go(self, transaction: bool = True) -> None:
         due, self._answered = self._answered, []
@@ -424,6 +431,8 @@ class Session:
         match piece.kind:
             case b"Z":
                 self._ready(piece.body)
+                said, self._remarks = self._remarks, []
+                return b"".join(wire.notice(each.encode(self._encoding, "replace")) for each in said) + piece.raw
             case b"E":
                 return self._error(piece)
             case b"S":

@@ -174,8 +174,22 @@ def fields(body: bytes) -> dict[str, bytes]:
 
 def error(severity: str, sqlstate: str, text: bytes, extra: Mapping[str, bytes] | None = None) -> bytes:
     """An ErrorResponse; `extra` are further fields by letter, such as `P` for the position."""
-    parts = {"S": severity.encode(), "V": severity.encode(), "C": sqlstate.encode(), "M": text, **(extra or {})}
-    return message(b"E", b"".join(key.encode() + value + b"\0" for key, value in parts.items()) + b"\0")
+    return _report(
+        b"E", {"S": severity.encode(), "V": severity.encode(), "C": sqlstate.encode(), "M": text, **(extra or {})}
+    )
+
+
+def notice(text: bytes) -> bytes:
+    """A NoticeResponse.
+
+    >>> fields(notice(b"look")[5:])["M"]
+    b'look'
+    """
+    return _report(b"N", {"S": b"NOTICE", "V": b"NOTICE", "C": b"00000", "M": text})
+
+
+def _report(kind: bytes, parts: Mapping[str, bytes]) -> bytes:
+    return message(kind, b"".join(key.encode() + value + b"\0" for key, value in parts.items()) + b"\0")
 
 
 def copy_out(columns: int) -> bytes:

@@ -24,6 +24,7 @@ from rollup.lang.sql.within import Within, columns_used, conditions_on, mentions
 from rollup.plan.aggregation import TIME, TIMESTAMP, Aggregation
 from rollup.plan.types import Type
 from rollup.retrieval.answer import EXTRA
+from rollup.retrieval.merging import added_in_sql
 
 LONGEST_KEPT = 65_536
 MOST_SOURCES = 256
@@ -60,12 +61,14 @@ class Template:
 
     text: str
     sources: tuple[Source, ...]
+    remarks: tuple[str, ...] = ()
+    """What the client should know beside the answer."""
     mark: str = f'"{_MARK}{{}}_"'
 
     def filled(self, places: Sequence[str]) -> str:
         """The text with what stands in each source's place, in time linear in what comes out.
 
-        >>> Template('a <0> b', (), "<{}>").filled(["x"])
+        >>> Template('a <0> b', (), (), "<{}>").filled(["x"])
         'a x b'
         """
         done: list[str] = []
@@ -110,15 +113,18 @@ class Reader:
 
     def _read(self, sql: str, whole: bool) -> Template:
         sources: list[Source] = []
+        remarks: dict[str, None] = {}
 
         def resolve(within: Within) -> exp.Expr:
             if len(sources) == MOST_SOURCES:
                 raise QueryError(f"more than {MOST_SOURCES} ranges in one statement", hint="ask in several")
             sources.append(self._source(within, whole))
+            remarks.update(dict.fromkeys(added_in_sql(self.aggregations[sources[-1].aggregation], within.root())))
             return exp.Table(this=exp.to_identifier(f"{_MARK}{len(sources) - 1}_", quoted=True))
 
         bare = {*self.views, *self.aggregations}
-        return Template(rewrite(sql, self.aggregations, resolve, bare=bare, wanted=self._wanted), tuple(sources))
+        text = rewrite(sql, self.aggregations, resolve, bare=bare, wanted=self._wanted)
+        return Template(text, tuple(sources), tuple(remarks))
 
     def _wanted(self, within: Within) -> bool:
         """Whether a source is more than the view of the aggregation's name, which answers by itself."""

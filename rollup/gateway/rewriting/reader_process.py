@@ -55,7 +55,7 @@ WHOLE, PARTS, GUARD = "whole hours", "parts of hours", "guard"
 
 
 def reading(aggregations: Mapping[str, Aggregation], schema: str | None) -> Read:
-    """What becomes of a text in a session whose clocks are whole hours from UTC, or not: a Template, or with a schema the text for the PostgreSQL server of the store."""
+    """What becomes of a text in a session whose clocks are whole hours from UTC, or not: a Template, which with a schema is the text for the PostgreSQL server of the store."""
 
     @cache
     def reader(names: Names) -> Reader:
@@ -64,10 +64,10 @@ def reading(aggregations: Mapping[str, Aggregation], schema: str | None) -> Read
     def template(sql: str, whole: bool, names: Names) -> Template:
         return reader(names).template(sql, whole)
 
-    def text(sql: str, whole: bool, names: Names) -> str:
+    def text(sql: str, whole: bool, names: Names) -> Template:
         found = reader(names).template(sql, whole)
         places = [inside(aggregations[source.aggregation], str(schema), source) for source in found.sources]
-        return found.filled(places) if places else sql
+        return Template(found.filled(places) if places else sql, (), found.remarks)
 
     return template if schema is None else text
 

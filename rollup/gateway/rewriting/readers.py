@@ -25,6 +25,7 @@ from rollup.core.periods import may_say
 from rollup.gateway.protocol.forbidden import SHORT, forbidden
 from rollup.gateway.protocol.session import VISITOR
 from rollup.gateway.protocol.turns import Turns
+from rollup.gateway.rewriting.mentions import Template
 from rollup.gateway.rewriting.reader_process import GUARD, PARTS, WHOLE, Names, takes_too_long
 from rollup.plan.aggregation import Aggregation
 
@@ -45,7 +46,7 @@ _HEAD, _PIECE = 8, 1 << 16
 class Readers:
     """The processes. Belongs to one event loop.
 
-    With a `schema`, for an endpoint before PostgreSQL, a text becomes the text for that server; without, a `Template`.
+    A text becomes a `Template`; with a `schema`, for an endpoint before PostgreSQL, one that is the text for that server.
     """
 
     def __init__(self, aggregations: Mapping[str, Aggregation], schema: str | None = None) -> None:
@@ -54,7 +55,7 @@ class Readers:
         self._idle: asyncio.Queue[Child] = asyncio.Queue()
         self._turns, self._long = Turns(PROCESSES, _OF_A_USER), Turns(_LONG, _LONG_OF_A_USER)
         self.children: set[Child] = set()
-        self._kept: OrderedDict[tuple[str, bool, Names], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, bool, Names], Template] = OrderedDict()
         self._errands: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -78,14 +79,14 @@ class Readers:
         """How many processes have nothing to do."""
         return self._idle.qsize()
 
-    async def read(self, sql: str, whole: bool = True, names: Names = None) -> Any:
+    async def read(self, sql: str, whole: bool = True, names: Names = None) -> Template:
         """What a text asks for in a session whose clocks are `whole` hours from UTC, and which knows the aggregations of
         these `names` alone. Raises RollupError with the position of what is wrong."""
         key = sql, whole, names
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key]
-        found = await self._asked(WHOLE if whole else PARTS, sql, names)
+        found: Template = await self._asked(WHOLE if whole else PARTS, sql, names)
         # A Template still has the words of its bounds; a text for the server has the instants they meant.
         if len(sql) <= _LONGEST_KEPT and not (self._final and may_say(sql)):
             self._kept[key] = found

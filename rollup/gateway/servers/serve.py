@@ -263,7 +263,12 @@ class PostgresEndpoint:
             self._prepared.setdefault(session, set()).update(self.kept.mentioned(sql))
         if session is None or session.simple:  # what is only prepared is filled when it runs
             await self.bind(sql, ())
-        return str(await self.readers.read(sql, whole(session, sql), names)) if self.reader.needs(sql) else sql
+        if not self.reader.needs(sql):
+            return sql
+        read = await self.readers.read(sql, whole(session, sql), names)
+        if session is not None:
+            session.remark(read.remarks)
+        return read.text
 
     async def bind(self, sql: str, parameters: Sequence[Parameter]) -> None:
         """A statement is about to run: what it reads, also by `EXECUTE`, holds the last commit."""

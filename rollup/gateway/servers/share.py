@@ -24,7 +24,7 @@ from rollup.gateway.rewriting.buckets import in_whole_hours
 from rollup.gateway.rewriting.catalog import call_of
 from rollup.gateway.rewriting.loaded import Budget, Moment, Slices, request
 from rollup.gateway.rewriting.loader import Loader, delta_folders
-from rollup.gateway.rewriting.mentions import Reader, Source, Template
+from rollup.gateway.rewriting.mentions import Reader, Source
 from rollup.gateway.rewriting.readers import Readers
 from rollup.gateway.rewriting.subscribing import Subscriptions
 from rollup.gateway.servers.private import Mail, PrivateServer
@@ -88,7 +88,9 @@ class Share:
         """
         session = VISITOR.get(None)
         names = None if self.grant is None else tuple(self.program.aggregations)
-        template: Template = await self._readers.read(sql, whole(session, sql), names)
+        template = await self._readers.read(sql, whole(session, sql), names)
+        if session is not None:
+            session.remark(template.remarks)
         if not template.sources:
             return sql
         at_once = session is not None and session.simple and not session.isolated and not mentions(sql, ["prepare"])
