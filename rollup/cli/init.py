@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -282,7 +283,7 @@ class _Draft:
         }
         if renamed:
             pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in renamed.items())
-            yield f"columns = {{ {pairs} }}"
+            yield f"columns = {{ {pairs} }}   # the attributes whose columns have other names"
         absent = [
             self.names[each.name].strip("`")
             for each in self.seen.columns
@@ -357,7 +358,7 @@ def _toml(value: object) -> str:
 
 
 def _word(text: str) -> str:
-    word = re.sub(r"\W+", " ", text, flags=re.ASCII).title().replace(" ", "")
+    word = re.sub(r"\W+", " ", _latin(text), flags=re.ASCII).title().replace(" ", "")
     return word if word and not word[0].isdigit() else f"Data{word}"
 
 
@@ -368,13 +369,29 @@ def _is_id(name: str) -> bool:
     )
 
 
+_LETTERS = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss", "æ": "ae", "Æ": "Ae", "ø": "oe", "Ø": "Oe",
+     "œ": "oe", "Œ": "Oe", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ð": "d", "þ": "th", "ı": "i"}
+)  # fmt: skip
+
+
+def _latin(text: str) -> str:
+    """A text with the letters of ASCII for letters with marks; those of other scripts stay.
+
+    >>> _latin("Größe"), _latin("année"), _latin("город")
+    ('Groesse', 'annee', 'город')
+    """
+    written = unicodedata.normalize("NFC", text).translate(_LETTERS)
+    return "".join(c for c in unicodedata.normalize("NFKD", written) if not unicodedata.combining(c))
+
+
 def _attributes(columns: list[str]) -> dict[str, str]:
     """A name of an attribute for each column, different from all others in any case; keywords in backticks."""
     from rollup.lang.siddhi.apps import keywords
 
     found, taken = dict[str, str](), set[str]()
     for name in columns:
-        word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "column"
+        word = re.sub(r"\W+", "_", _latin(name), flags=re.ASCII).strip("_") or "column"
         word = f"c_{word}" if word[0].isdigit() or word.startswith("AGG_") else word
         base, number = word, 2
         while word.lower() in taken:

@@ -6,6 +6,7 @@ all its values are read as one by the rules of `rollup.plan.reading`.
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import re
@@ -157,6 +158,8 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
         servers, _, topic = data.removeprefix(_TOPIC).partition("/")
         kind, options = "kafka", {"servers": servers, "topic": topic, **(how or {})}
         found = _messages(servers, topic, options)
+    elif "://" in data:
+        raise _elsewhere(data.partition("://")[0])
     elif not place.exists():
         raise ConfigError(
             f"there is no {place}", hint="a file, a folder of files, a Delta table, or kafka://server:9092/topic"
@@ -174,28 +177,36 @@ def look(data: str, how: Mapping[str, Any] | None = None) -> Seen:
         hint = "; ".join(remarks) or "at least one is needed, to see what its columns are"
         raise ConfigError(f"no record could be read in {data}", hint=hint)
     names = list(dict.fromkeys(name for record in records for name in record))
-    columns = dict[str, Column]()
-    values = dict[str, Values]()
-    for name in names:
-        given = [record.get(name) for record in records]
-        there = [value for value in given if value is not None]
-        if there and all(isinstance(value, (dict, list)) for value in there):
-            path = kind in ("json", "kafka") and re.fullmatch(r"[\w.]+", name)
-            cure = f'; `columns = {{ x = "$.{name}[0]" }}` reads one of them' if path else ""
-            remarks.append(f"{name} holds lists or objects, which no attribute takes{cure}")
-            continue
-        if there or name:
-            columns[name], values[name] = _column(name, given)
+    semicolons = options.get("separator") == ";"
+    columns, values = _columns(names, records, kind, semicolons, remarks)
+    time = _time(columns, values)
+    if time is not None and time.odd:  # such records are dead letters, and say nothing of what the others hold
+        odd = set(map(str, time.odd))
+        timed = [record for record in records if str(record.get(time.column)) not in odd]
+        others, fewer = _columns(names, timed, kind, semicolons, [])
+        columns, values = columns | others, values | fewer
     nulls = {text for column in columns.values() for text in column.blanks}
     if kind == "csv" and nulls:
         options["null"] = sorted({"", *nulls})
         for column in columns.values():
             if texts := sorted(nulls.intersection(values[column.name]).difference(column.blanks)):
                 column.remarks.append(f"{', '.join(texts)} stand for no value, as in other columns")
-    time = _time(columns, values)
     if time is None:
         remarks += (f"{name}: {_no_time(values[name])}" for name in columns if _TIME_NAME.search(name))
     return Seen(kind, folder, options, len(records), [*columns.values()], time, remarks)
+
+
+def _elsewhere(scheme: str) -> ConfigError:
+    """The refusal of data that is neither here nor in a topic; its address may hold a password, and is not repeated."""
+    if scheme.partition("+")[0] in ("postgres", "postgresql", "mysql", "mariadb", "sqlite", "jdbc", "mssql", "oracle"):
+        return ConfigError(
+            f"a table of a database ({scheme}://…) cannot be looked at",
+            hint="a file of it can: psql -c \"\\copy (SELECT …) TO 'data.csv' CSV HEADER\"; its changes come through a topic of Debezium",
+        )
+    return ConfigError(
+        f"{scheme}://… cannot be looked at: only files of this machine and topics are",
+        hint="look at a copy of some of its files; the `path` of a source may be in an object store",
+    )
 
 
 # Records
@@ -213,7 +224,10 @@ def _files(place: Path, remarks: list[str]) -> tuple[str, list[Path], dict[str, 
     every = [f for f in place.rglob("*") if f.is_file() and not f.name.startswith((".", "_"))]
     kinds = [kind for file in every if (kind := _kind_of(file))]
     if not kinds:
-        raise ConfigError(f"{place} has no files that end in .csv, .json or .parquet", hint="or a Delta table's folder")
+        raise ConfigError(
+            f"{place} has no files that end in .csv, .json or .parquet",
+            hint="or a Delta table's folder; a file whose name ends in .txt, .dat or .log is looked at where it is named itself",
+        )
     kind = max(set(kinds), key=lambda each: (kinds.count(each), each))
     files = sorted((f for f in every if _kind_of(f) == kind), key=lambda f: (int(f.stat().st_mtime), str(f)))
     if others := sorted(file.name for file in every if _kind_of(file) != kind):
@@ -272,6 +286,11 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
         width = options.pop("width", len(records[0]) if records else 1)
         names = names or [f"c{n + 1}" for n in range(width)]
         rows, dead = delimited.records(len(names), MOST)
+        if dead.num_rows > rows.num_rows and (above := _above(file)):
+            raise ConfigError(
+                f"{file.name} has {len(above)} lines above its header, as {_example(next(filter(None, above)))[:60]!r}",
+                hint=f"take them away: tail -n +{len(above) + 1}",
+            )
         if dead.num_rows:
             remarks.append(f"{dead.num_rows} lines of {file.name} are no records: {dead['reason'][0].as_py()}")
         named = {column(place): name for place, name in enumerate(names)}
@@ -285,6 +304,17 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
     if options.get("separator") == ",":
         del options["separator"]
     return records, remarks
+
+
+def _above(file: Path) -> list[str]:
+    """The lines above the first that has as many fields as most have."""
+    text = next(blocks(str(file), _HEAD), b"").decode(errors="replace").splitlines()[:1000]
+    best = (1, 0)
+    for separator in ",;\t|":
+        widths = [len(next(csv.reader([line], delimiter=separator), ())) for line in text]
+        usual = max(filter(None, widths), key=widths.count, default=1)
+        best = max(best, (usual, widths.index(usual) if usual in widths else 0))
+    return text[: best[1]]
 
 
 def _dialect(file: Path) -> dict[str, Any]:
@@ -426,12 +456,30 @@ _READ: Mapping[str, Callable[[Sequence[Path], dict[str, Any]], Found]] = {
 # Columns
 
 
-def _column(name: str, given: Values) -> tuple[Column, Values]:
+def _columns(
+    names: Sequence[str], records: Sequence[Mapping[str, Any]], kind: str, semicolons: bool, remarks: list[str]
+) -> tuple[dict[str, Column], dict[str, Values]]:
+    """The columns of records and their values; what no attribute takes is a remark."""
+    columns, values = dict[str, Column](), dict[str, Values]()
+    for name in names:
+        given = [record.get(name) for record in records]
+        there = [value for value in given if value is not None]
+        if there and all(isinstance(value, (dict, list)) for value in there):
+            path = kind in ("json", "kafka") and re.fullmatch(r"[\w.]+", name)
+            cure = f'; `columns = {{ x = "$.{name}[0]" }}` reads one of them' if path else ""
+            remarks.append(f"{name} holds lists or objects, which no attribute takes{cure}")
+            continue
+        if there or name:
+            columns[name], values[name] = _column(name, given, semicolons)
+    return columns, values
+
+
+def _column(name: str, given: Values, semicolons: bool = False) -> tuple[Column, Values]:
     """A column and its values, with null where a text stands for none."""
     there = [value for value in given if value is not None]
-    kind, signs = _type(there)
+    kind, signs = _type(there, semicolons)
     words = tuple(word for word in _NULLS if word in there)
-    bare, bare_signs = _type([value for value in there if value not in words]) if words else (kind, signs)
+    bare, bare_signs = _type([v for v in there if v not in words], semicolons) if words else (kind, signs)
     if bare is not kind:
         kind, signs = bare, bare_signs
         words = tuple(word for word in words if signs or not _fits(word, kind))
@@ -454,6 +502,9 @@ def _column(name: str, given: Values) -> tuple[Column, Values]:
         column.type = Type.LONG if whole else Type.DOUBLE if exact in (None, Type.STRING) else exact
         longest = max((value for value in values if value is not None), key=len)
         column.remarks.append(f"numbers in texts: {longest} is read as {_plain(longest, signs).strip()}")
+        ways = [_signs([value for value in values if value is not None], way) for way in (True, False)]
+        if ways[0] != ways[1]:
+            column.remarks.append("CHECK THIS: the comma may stand for thousands or for decimals")
     elif exact is not None:
         column.type = exact
         said = "exact; write double for a number that is measured"
@@ -475,7 +526,7 @@ def _example(value: Any) -> str:
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
 
 
-def _type(values: Values) -> tuple[Type, Signs]:
+def _type(values: Values, semicolons: bool = False) -> tuple[Type, Signs]:
     """The narrowest type that takes all values, and what to replace in texts of numbers before they are read."""
     if not values:
         return Type.STRING, ()
@@ -488,17 +539,21 @@ def _type(values: Values) -> tuple[Type, Signs]:
     for kind in (Type.LONG, Type.DOUBLE):
         if all(_fits(value, kind) for value in values):
             return kind, ()
-    signs = _signs(values)
+    signs = _signs(values, semicolons)
     return (Type.STRING, ()) if signs is None else (Type.DOUBLE, signs)
 
 
-def _signs(values: Values) -> Signs | None:
+def _signs(values: Values, semicolons: bool = False) -> Signs | None:
     """What to replace in texts so that plain numbers are left; None where they are no numbers.
+
+    In `1,000` the comma may stand for thousands or for decimals, as it does where fields are apart by `semicolons`.
 
     >>> _signs(["1.234,50 €", "-0,99 €"])
     (('€', ''), (' ', ''), ('.', ''), (',', '.'))
     >>> _signs(["$1,234.50", "($7)"])
     (('$', ''), ('(', '-'), (')', ''), (',', ''))
+    >>> _signs(["1,000", "12"]), _signs(["1,000", "12"], semicolons=True)
+    (((',', ''),), (('.', ''), (',', '.')))
     """
     written = [_AMOUNT.fullmatch(value.strip()) if isinstance(value, str) else None for value in values]
     bodies = [found[1] for found in written if found]
@@ -506,7 +561,7 @@ def _signs(values: Values) -> Signs | None:
     if not all(written) or not (points or commas):
         return None
     there = {sign for value in values for sign in value if not sign.isdigit()} - set("-.,")
-    comma = commas and not (points and there & set("$£¥₹"))
+    comma = commas and (not points or ((semicolons or "€" in there) and not there & set("$£¥₹")))
     marks = sorted(there, key=lambda sign: ("$€£¥₹%(".find(sign) < 0, sign))
     return (
         *((sign, "-" if sign == "(" else "") for sign in marks),

@@ -315,6 +315,8 @@ def test_of_two_members_of_one_name_the_first_is_shown(tmp_path: Path) -> None:
         ("x", ["1 234,50 €", "0,99 €"], "decimal(18, 2)"),
         ("x", ["12%", "7 %"], "long"),
         ("x", ["1,234,567", "12"], "long"),
+        ("x", ["1,000", "1,039"], "long"),
+        ("x", ["1,000 €", "1,039 €"], "double"),
         ("x", ["0171 234567", "0171 123456"], "string"),
         ("x", ["+49 171 234", "+49 171 235"], "string"),
         ("x", ["2.0.1", "1.10.12"], "string"),
@@ -377,6 +379,13 @@ def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
         ("n.csv", b"at,n\r2026-03-01,1\r", "end in CR alone"),
         ("n.csv", b"\x1f\x8b\x08", "packed by gzip; names that end in .gz"),
         ("n.json", b"PK\3\4", "a zip archive"),
+        (
+            "n.csv",
+            b"# exported at 10:00\n# by shop 7\nat,k,n\n2026-03-01,x,1\n2026-03-02,x,1\n",
+            "2 lines above its header, as '# exported",
+        ),
+        ("n.csv", b"sep=;\nat;k;n\n2026-03-01;x;1\n2026-03-02;x;1\n", "take them away: tail -n +2"),
+        ("n.csv", b"Report\n\nat,k,n\n2026-03-01,x,1\n2026-03-02,x,1\n", "take them away: tail -n +3"),
         ("n.log", b'at=1770000000 n=1\nat=1770000001 n="a b"\n', "its lines have one field each"),
     ],
 )
@@ -384,6 +393,50 @@ def test_what_cannot_be_looked_at_is_said_with_a_cure(tmp_path: Path, file: str,
     (tmp_path / file).write_bytes(content)
     done = invoked("init", str(tmp_path / file), "--into", str(tmp_path / "out"))
     assert done.exit_code and says in str(done.exception) and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        ("postgresql://ann:secret@host/db", "a table of a database (postgresql://…) cannot be looked at"),
+        ("s3://bucket/folder", "s3://… cannot be looked at: only files of this machine and topics are"),
+    ],
+)
+def test_data_elsewhere_is_refused_with_a_cure_and_no_password(data: str, says: str) -> None:
+    said = str(invoked("init", data).exception)
+    assert says in said and "secret" not in said
+
+
+def test_a_record_without_a_time_says_nothing_of_types(tmp_path: Path) -> None:
+    """A line of units below the header and one of totals at the end are dead letters, and their columns stay numbers."""
+    lines = [f"2026-03-01 10:{minute:02}:00,k{minute % 2},{minute}" for minute in range(40)]
+    (tmp_path / "d.csv").write_text("\n".join(["time,k,v", "-,-,EUR", *lines, "TOTAL,,780"]) + "\n")
+    seen = look(str(tmp_path / "d.csv"))
+    assert [str(each.type) for each in seen.columns] == ["string", "string", "long"] and "null" not in seen.options
+    assert seen.time is not None and list(seen.time.odd) == ["-", "TOTAL"]
+
+
+@pytest.mark.parametrize(("separator", "total"), [(",", 2_039), (";", 2)])
+def test_a_comma_that_may_be_either_is_read_as_the_file_suggests_and_said(
+    tmp_path: Path, separator: str, total: int
+) -> None:
+    rows = [["at", "v"], ["2026-03-01", '"1,000"'], ["2026-03-02", '"1,039"']]
+    (tmp_path / "d.csv").write_text("".join(separator.join(row) + "\n" for row in rows))
+    (made,) = (each for each in look(str(tmp_path / "d.csv")).columns if each.name == "v")
+    numbers = []
+    for text in ("1,000", "1,039"):
+        for sign, by in made.signs:
+            text = text.replace(sign, by)
+        numbers.append(float(text))
+    assert int(sum(numbers)) == total and "CHECK THIS" in made.remarks[-1]
+
+
+def test_names_can_be_read_and_say_whose_they_are(tmp_path: Path) -> None:
+    (tmp_path / "d.csv").write_text("Zeit,Größe,größe,город\n2026-03-01,1,2,x\n2026-03-02,1,2,y\n")
+    assert invoked("init", str(tmp_path / "d.csv"), "--into", str(tmp_path / "out")).exit_code == 0
+    conf = load(tmp_path / "out" / "d.toml")
+    named = {"Groesse": "Größe", "groesse_2": "größe", "column": "город"}
+    assert conf.sources["D"]["columns"] == named and {*named} < {*conf.program().streams["D"].attributes}
 
 
 def test_tables_do_not_stand_among_the_data(tmp_path: Path) -> None:
