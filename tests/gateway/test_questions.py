@@ -91,14 +91,16 @@ def test_sums_of_what_cannot_be_added_are_noticed_once_with_a_cure(login: dict[s
         client.add_notice_handler(lambda notice: said.append(notice.message_primary))
         for _ in range(2):
             client.execute(cast(Query, f"select sum(customers), sum(total) from A within '{bounds}' per 'years'"))
-        client.execute(cast(Query, f"select avg(customers) from A within '{bounds}' per 'years' where shop = %s"), (1,))
+        text = f"select avg(customers) from A within '{bounds}' per 'years' where shop = %s"
+        client.execute(text.encode(), (1,))
         assert said == [
             "customers is added up as each row shows it; PER 'days by (key)', with the keys that stay, is that of all events together"
         ]
         merged = client.execute(cast(Query, f"select customers from A within '{bounds}' per 'years by ()'"))
         ours = dict[int, set[str]]()
         for event in IN_ORDER:
-            year = datetime.fromtimestamp(event[-1] / 1000, ZoneInfo(OWN)).year
-            ours.setdefault(year, set()).update(() if event[2] is None else (event[2],))
+            customers = ours.setdefault(datetime.fromtimestamp(event.ts / 1000, ZoneInfo(OWN)).year, set())
+            if event.customer is not None:
+                customers.add(event.customer)
         assert [row[0] for row in merged] == [len(ours[year]) for year in sorted(ours)]
     assert len(said) == 1

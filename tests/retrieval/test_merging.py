@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,22 @@ def test_a_sum_that_left_64_bits_is_remarked_on(tmp_path: Path, select: str, sai
     assert asked.exit_code == 0
     known = [line.split()[1] for line in asked.stderr.splitlines() if "is null in 1 of 2 rows" in line]
     assert known == said and all("decimal(19, 0)" in line for line in asked.stderr.splitlines())
+
+
+def test_the_largest_of_each_bucket_by_a_sum_are_asked_in_sql(stored: Path) -> None:
+    text = (
+        "select AGG_TIMESTAMP as start, country, shop, total from A within '2018' per 'days' qualify row_number() "
+        "over (partition by AGG_TIMESTAMP // 691200000 order by total desc) <= 2 order by start, total desc"
+    )
+    sums = Counter[tuple[int, str, str]]()
+    for country, shop, _, amount, at in ROWS:
+        sums[at // DAY * DAY, country, shop] += amount
+    weeks = dict[int, list[tuple[int, str, str, int]]]()
+    for (day, country, shop), total in sums.items():
+        weeks.setdefault(day // 691_200_000, []).append((day, country, shop, total))
+    largest = [sorted(rows, key=lambda row: -row[3])[:2] for rows in weeks.values()]
+    found = [(*row.values(),) for row in rollup.query(stored, text).to_pylist()]
+    assert found == sorted((row for rows in largest for row in rows), key=lambda row: (row[0], -row[3]))
 
 
 def test_a_sum_in_sql_is_remarked_on_too(tmp_path: Path) -> None:
