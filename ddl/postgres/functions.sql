@@ -231,7 +231,9 @@ begin
     level := coalesce(level, case asked when 'sec' then 0 when 'min' then 1 end);
     if level is null or not level = any (levels) then
         raise exception 'not aggregated per "%"', word using errcode = '22023',
-            hint = 'it has ' || (select string_agg(names[l + 1], ', ' order by l) from unnest(levels) as l);
+            hint = 'a parameter, a column and a call in the database say one of '
+                || (select string_agg(names[l + 1], ', ' order by l) from unnest(levels) as l)
+                || '; `rollup serve` answers other periods where the text itself names them';
     end if;
     if low is null or high is null or low >= high then
         raise exception 'the range starts at %, which is not before its end %', low, high using errcode = '22023';

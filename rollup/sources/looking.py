@@ -287,8 +287,9 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
         names = names or [f"c{n + 1}" for n in range(width)]
         rows, dead = delimited.records(len(names), MOST)
         if dead.num_rows > rows.num_rows and (above := _above(file)):
+            many = "a line" if len(above) == 1 else f"{len(above)} lines"
             raise ConfigError(
-                f"{file.name} has {len(above)} lines above its header, as {_example(next(filter(None, above)))[:60]!r}",
+                f"{file.name} has {many} above its header, as {next(filter(None, above), '')[:60]!r}",
                 hint=f"take them away: tail -n +{len(above) + 1}",
             )
         if dead.num_rows:

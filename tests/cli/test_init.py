@@ -386,6 +386,7 @@ def test_a_hostile_name_is_a_name(tmp_path: Path) -> None:
         ),
         ("n.csv", b"sep=;\nat;k;n\n2026-03-01;x;1\n2026-03-02;x;1\n", "take them away: tail -n +2"),
         ("n.csv", b"Report\n\nat,k,n\n2026-03-01,x,1\n2026-03-02,x,1\n", "take them away: tail -n +3"),
+        ("n.csv", b"\n\nReport\nat,k,n\n2026-03-01,x,1\n2026-03-02,x,1\n", "take them away: tail -n +4"),
         ("n.log", b'at=1770000000 n=1\nat=1770000001 n="a b"\n', "its lines have one field each"),
     ],
 )

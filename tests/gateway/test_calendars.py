@@ -63,8 +63,9 @@ def test_a_client_asks_per_period_of_a_table(login: dict[str, Any], cursor: type
     with psycopg.connect(**login, autocommit=True, cursor_factory=cursor) as client:
         text = 'select "AGG_TIME", symbol, total from TradeAgg within %s, %s per %s'
         if in_database and cursor is psycopg.Cursor:
-            with pytest.raises(psycopg.Error, match='not aggregated per "fiscal"'):
+            with pytest.raises(psycopg.Error, match='not aggregated per "fiscal"') as caught:
                 client.execute(text, ("2017-12-01", "2018-06-01", "fiscal"))
+            assert "other periods where the text itself names them" in (caught.value.diag.message_hint or "")
             return
         rows = client.execute(text, ("2017-12-01", "2018-06-01", "fiscal")).fetchall()
         assert {(at.astimezone(UTC).date(), symbol): total for at, symbol, total in rows} == expected
