@@ -22,7 +22,7 @@ import pyarrow.ipc
 
 from rollup.checkpoint.checksums import named, sealed, unsealed, verified
 from rollup.core.copies import near
-from rollup.core.errors import FencedError, StoreError, refused_by_system
+from rollup.core.errors import FencedError, StoreError, not_done, refused_by_system
 from rollup.core.objects import ObjectPath, create, names_in, replace_durably, write_durably
 
 _RETIRED = "retired.json"
@@ -160,9 +160,7 @@ class RecordFolder:
 
     def _closed(self, path: Path, problem: OSError) -> StoreError:
         hint = "who asks, and the job, need to read it"
-        return refused_by_system(f"cannot read {path}", problem, hint) or StoreError(
-            f"cannot read {path}: {problem.strerror}", hint=hint
-        )
+        return not_done(f"cannot read {path}", problem, hint)
 
     def made(self, number: int) -> float:
         """When a record appeared, seconds since the epoch; now when it has been tidied away."""
@@ -184,7 +182,7 @@ class RecordFolder:
             raise self._taken(record.number) from None
         except OSError as problem:
             what = f"cannot write {path}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+            raise not_done(what, problem) from None
 
     def refuse_taken(self, number: int) -> None:
         """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
@@ -208,7 +206,7 @@ class RecordFolder:
             write_durably(self.folder / name, content)
         except OSError as problem:
             what = f"cannot write {self.folder / name}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+            raise not_done(what, problem) from None
         return name
 
     def read_rows(self, names: str | Sequence[str]) -> pa.Table:

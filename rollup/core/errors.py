@@ -163,6 +163,16 @@ def refused_by_system(what: str, problem: BaseException, hint: str | None = None
     return SystemFault(f"{what}: {said}", hint=hint or _NO_DAMAGE)
 
 
+def not_done(what: str, problem: BaseException, hint: str | None = None) -> StoreError:
+    """The error that says what could not be done: a SystemFault when the system is why, else with what the library said.
+
+    >>> print(not_done("cannot write t", OSError(2, "No such file or directory"), "the next start does"))
+    cannot write t: No such file or directory (the next start does)
+    """
+    said = problem.strerror or problem if isinstance(problem, OSError) else problem
+    return refused_by_system(what, problem, hint) or StoreError(f"{what}: {said}", hint=hint)
+
+
 _ROOM = "make room there, then start again"
 _NO_DAMAGE = "nothing says that it is damaged: again once the system allows it"
 _OF_DATABASES: Mapping[str, int] = {

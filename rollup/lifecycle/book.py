@@ -16,7 +16,7 @@ from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.records import home
 from rollup.conf import Conf
 from rollup.core.calendar import Duration
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import StoreError, not_done
 from rollup.core.objects import replace_durably
 
 _NAME = "book.json"
@@ -73,7 +73,7 @@ class Book:
             return Page()
         except OSError as problem:
             what = f"cannot read {path}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+            raise not_done(what, problem) from None
         except (ValueError, TypeError, AttributeError) as problem:
             hint = (
                 "remove it: the declaration is then taken as it stands, and what retention removed is no longer known"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rollup.conf import Conf
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import not_done
 from rollup.hosts.spark.log_sums import LogSums
 from rollup.hosts.spark.ownership import owner_of
 from rollup.hosts.statements.outlets import outlets_of
@@ -99,7 +99,7 @@ def damaged(conf: Conf, program: Program) -> Iterator[tuple[str, str]]:
             yield from ((name, file) for file in place.damaged())
         except OSError as problem:
             what = f"cannot read the files of {name}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
+            raise not_done(what, problem) from None
 
 
 def changed_statements(conf: Conf, program: Program, accept: bool) -> list[str]:

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError
 from sqlglot import exp
 
 from rollup.checkpoint.file_sums import FileSums
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import StoreError, not_done
 from rollup.core.objects import at, holds_table
 from rollup.engine.flows.keyed import equal_keys, last_of
 from rollup.sinks.base import AGAIN, Held
@@ -90,7 +90,7 @@ class DeltaSink:
     def _refused(self, verb: str, problem: Exception) -> StoreError:
         rows = f"{verb} the rows of {self._name} to the table" if verb != "read" else "read the table"
         what = f"cannot {rows} {self.path}"
-        return refused_by_system(what, problem, AGAIN) or StoreError(f"{what}: {problem}", hint=AGAIN)
+        return not_done(what, problem, AGAIN)
 
     def _merge(self, rows: pa.Table, once: CommitProperties) -> None:
         """One row of each key in place of the one that is there; a null is a key as any other.

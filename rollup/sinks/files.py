@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from rollup.checkpoint.checksums import sealed, unsealed
 from rollup.checkpoint.file_sums import FileSums
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import StoreError, not_done, refused_by_system
 from rollup.core.objects import at, replace_durably
 from rollup.sinks.base import AGAIN, Held
 
@@ -72,9 +72,7 @@ class FileSink:
             replace_durably(self._note(line), sealed({"rows": held.rows, "digest": held.digest}))
         except OSError as problem:
             what = f"cannot write rows into the folder {self.folder}"
-            raise refused_by_system(what, problem, AGAIN) or StoreError(
-                f"{what}: {problem.strerror}", hint=AGAIN
-            ) from None
+            raise not_done(what, problem, AGAIN) from None
 
     def damaged(self) -> Iterator[str]:
         """See `rollup.sinks.base.Summed`."""

@@ -12,7 +12,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from rollup.checkpoint.file_sums import FileSums
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import StoreError, not_done, refused_by_system
 from rollup.core.objects import holds_table
 from rollup.core.untyped import pc
 from rollup.sources.base import DEAD
@@ -122,7 +122,7 @@ class DeadLetters:
 
     def _unwritten(self, problem: Exception) -> StoreError:
         what = f"cannot write dead letters to {self.path}"
-        return refused_by_system(what, problem, _WRITTEN) or StoreError(f"{what}: {problem}", hint=_WRITTEN)
+        return not_done(what, problem, _WRITTEN)
 
     def _table(self) -> DeltaTable:
         if not holds_table(self.path):

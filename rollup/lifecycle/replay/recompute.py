@@ -24,7 +24,7 @@ from rollup.checkpoint.checksums import sealed, unsealed, verified
 from rollup.checkpoint.records import RecordFolder
 from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
-from rollup.core.errors import StoreError, SystemFault, refused_by_system
+from rollup.core.errors import StoreError, SystemFault, not_done, refused_by_system
 from rollup.hosts.pipeline import Pipeline
 from rollup.lifecycle.replay.crossings import Crossings, events_of, refuse, refuse_part
 from rollup.lifecycle.replay.raw import Folded, Piece, RawSource, batches
@@ -115,7 +115,7 @@ class TrueRows:
             return
         except OSError as problem:
             what = f"cannot read {path}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+            raise not_done(what, problem) from None
         for line in lines:
             try:
                 step = unsealed(line if line.endswith(b"\n") else b"", _STEP)

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from rollup.checkpoint.checksums import verified
 from rollup.checkpoint.records import Record, home, identity
 from rollup.core.copies import all_near
-from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, refused_by_system
+from rollup.core.errors import LostCommitsError, NoCommitError, StoreError, SystemFault, not_done, refused_by_system
 from rollup.core.objects import absent, at, holds_table
 from rollup.plan.aggregation import Aggregation
 from rollup.stores.delta.index import FileIndex
@@ -38,7 +38,7 @@ def is_table(path: Path) -> bool:
         return holds_table(path)
     except OSError as problem:
         what = f"cannot look for the table {path}"
-        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
+        raise not_done(what, problem) from None
 
 
 def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
@@ -133,7 +133,7 @@ def _whole(file: str, seen: tuple[int, ...]) -> bool:
         return False
     except OSError as problem:
         what = f"cannot read {file}"
-        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+        raise not_done(what, problem) from None
     return True
 
 
@@ -210,7 +210,7 @@ def fetched(files: Sequence[str]) -> list[str]:
         return all_near(files)
     except OSError as problem:
         what = f"cannot read {problem.filename}"
-        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+        raise not_done(what, problem) from None
 
 
 def _unreadable(files: Sequence[str]) -> str | None:
@@ -241,7 +241,7 @@ def _gone(files: Iterable[str]) -> list[str]:
         return absent([at(file) for file in files])
     except OSError as problem:
         what = f"cannot look into {problem.filename}"
-        raise refused_by_system(what, problem) or StoreError(f"{what}: {problem.strerror}") from None
+        raise not_done(what, problem) from None
 
 
 def _without(path: Path, gone: list[str]) -> str:
