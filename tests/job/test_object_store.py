@@ -112,18 +112,21 @@ def test_a_store_that_takes_a_second_object_of_one_name_is_refused(
 
 
 class Meeting(Unsteady):
-    """Logs of tables are written when as many writers are there as are awaited, or when one has waited too long."""
+    """Requests of one wave are answered when as many are there as are awaited, or when one has waited too long."""
 
-    awaited = threading.Barrier(1)
+    def __init__(self, behind: str) -> None:
+        super().__init__(behind)
+        self.waves = {wave: threading.Barrier(1) for wave in ("before", "log", "record")}
 
     def answer(self, asked: BaseHTTPRequestHandler) -> None:
-        if asked.command == "PUT" and "/_delta_log/" in asked.path:
-            with suppress(threading.BrokenBarrierError):
-                self.awaited.wait(15)
+        log, record = "/_delta_log/" in asked.path, "/commit-" in asked.path
+        with suppress(threading.BrokenBarrierError):
+            self.waves["log" if log else "record" if record else "before"].wait(15)
         super().answer(asked)
 
 
-def test_the_tables_of_a_commit_are_written_at_the_same_time(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_is_three_round_trips_deep(bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What waits for one another: data files beside open rows and the names of records, entries of logs, the record."""
     with Meeting(os.environ["AWS_ENDPOINT_URL"]) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
         engine = ColumnEngine(threads=1)
@@ -132,11 +135,11 @@ def test_the_tables_of_a_commit_are_written_at_the_same_time(bucket: str, monkey
         pipeline.start()
         for number in range(5):
             faults_child.advance(engine, pipeline, number, "q1", late=False)
-        proxy.awaited = threading.Barrier(len(aggregation.levels))
-        before = proxy.requests
+        levels, before = len(aggregation.levels), proxy.requests
+        proxy.waves["before"], proxy.waves["log"] = threading.Barrier(2 * levels + 1), threading.Barrier(levels)
         faults_child.advance(engine, pipeline, 5, "q1", late=False)  # it closes a second, a minute and an hour
-        assert not proxy.awaited.broken
-        assert proxy.requests - before <= 45, "15 a table, and ends"
+        assert not any(wave.broken for wave in proxy.waves.values())
+        assert proxy.requests - before == (2 * levels + 1) + levels + 1
 
 
 def child(bucket: str) -> list[str]:

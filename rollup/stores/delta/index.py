@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,10 @@ class FileIndex:
     def after(self, root: Path, version: int, later: int) -> FileIndex | None:
         """The files of a later version, by what the versions between have done; None when their logs are gone."""
         actions = _between(root, version, later)
-        if actions is None:
-            return None
+        return None if actions is None else self.by(root, actions)
+
+    def by(self, root: Path, actions: Iterable[dict[str, Any]]) -> FileIndex:
+        """The files after some actions, in their order."""
         added, removed = dict[str, Any](), set[str]()
         for action in actions:
             _apply(root, action, added, removed)

@@ -39,7 +39,8 @@ from rollup.stores.delta.missing import HINT, check_listed, emptied, fetched, is
 from rollup.stores.delta.read import DeltaReader, DeltaSnapshot, FileIndex
 from rollup.stores.delta.schema import check_columns, conformed, ledger_table, level_table
 from rollup.stores.delta.standing import drop_log, made_after, standing
-from rollup.stores.delta.write import PERIOD, PERIODS, add_files, append
+from rollup.stores.delta.write import PERIOD, PERIODS, add_files, write_files
+from rollup.stores.delta.written import WrittenTable
 from rollup.stores.faults import point
 
 log = logging.getLogger(__name__)
@@ -78,9 +79,8 @@ class DeltaStore:
         self.engine = engine
         self.root = at(root)
         self.records = RecordFolder(home(self.root, aggregation.name))
-        self._tables: dict[str, DeltaTable] = {}
+        self._tables: dict[str, WrittenTable] = {}
         self._appended: dict[str, int] = {}
-        self._listed: dict[str, tuple[int, FileIndex]] = {}
         self._last: Record | None = None
         self._open: Mapping[Duration, pa.Table] = {}
         self._reader: DeltaReader | None = None
@@ -126,8 +126,8 @@ class DeltaStore:
             record = Record(0, self._versions(), {}, {})
             self.records.write(record)
         for name, version in record.versions.items():
-            if self._tables[name].version() == version:
-                check_listed(self._path(name), record, name, version, self._index(name))
+            if self._tables[name].version == version:
+                check_listed(self._path(name), record, name, version, self._tables[name].index)
             self._restore(name, version)
         self._last = record
         state = self._state(record, open_rows)
@@ -151,6 +151,7 @@ class DeltaStore:
         """
         if self._torn and self._last is not None:
             for name, version in self._last.versions.items():
+                self._tables[name].reread()
                 self._restore(name, version)
         self._torn = True
         self._commit(commit)
@@ -164,8 +165,8 @@ class DeltaStore:
         names = self._write_rows(commit) if isinstance(commit, Commit) else self._name_files(commit)
         point("commit.open")
         clocks = {level.table_suffix: clock for level, clock in commit.state.clocks.items()}
-        self._at_once(partial(self._index, name) for name in self._tables)
-        sums = {name: self._index(name).sum for name in self._tables}
+        self._at_once(partial(getattr, table, "index") for table in self._tables.values())
+        sums = {name: table.index.sum for name, table in self._tables.items()}
         record = Record(commit.number, self._versions(), names, clocks, commit.state.resume, dict(commit.source), sums)
         self.records.write(record)
         point("commit.record")
@@ -176,45 +177,46 @@ class DeltaStore:
 
     def _name_files(self, commit: Filed) -> dict[str, str | list[str]]:
         """Add written files to their tables; the names of the files of open rows."""
-
-        def add(name: str, files: Sequence[AddAction]) -> None:
-            properties = self._properties(commit.number)
-            self._change(name, partial(add_files, level=self._levels.get(name), files=files, properties=properties))
-            self._appended[name] = self._appended.get(name, 0) + len(files)
-            point("commit.level")
-
-        self._at_once(partial(add, name, files) for name, files in commit.added.items())
-        point("commit.levels")
-        point("commit.ledger")
+        self._still_ours()
+        self._enter(commit.added, commit.number)
         return {name: list(files) for name, files in commit.open.items()}
 
     def _write_rows(self, commit: Commit) -> dict[str, str | list[str]]:
         """Append to the tables and write the open rows of levels that changed; the names of their files."""
         names = {} if self._last is None else dict(self._last.open)
+        added, keys = dict[str, Sequence[AddAction]](), [key.name for key in self.aggregation.keys]
 
-        def close(level: Duration, rows: pa.Table) -> None:
-            self._append(level.table_suffix, level, rows, commit.number)
-            point("commit.level")
+        def close(name: str, level: Duration | None, rows: pa.Table) -> None:
+            try:
+                added[name] = write_files(self._path(name), level, self._with_retired(name, rows), keys)
+            except OSError as problem:
+                raise _unwritten(self._path(name), problem) from None
 
         def keep(level: Duration, rows: pa.Table) -> None:
             name = f"open-{level.table_suffix}-{commit.number:012d}.arrow"
             names[level.table_suffix] = self.records.write_rows(name, rows)
 
-        def note(ledger: pa.Table) -> None:
-            numbers = pa.array([commit.number] * ledger.num_rows, pa.int64())
-            self._append(_LATE, None, ledger.append_column(COMMIT, numbers), commit.number)
-
-        changed = {
-            level: rows
+        acts: list[Callable[[], object]] = [self._still_ours]
+        acts += [
+            partial(close, level.table_suffix, level, rows) for level, rows in commit.closed.items() if rows.num_rows
+        ]
+        if commit.ledger is not None and commit.ledger.num_rows:
+            numbers = pa.array([commit.number] * commit.ledger.num_rows, pa.int64())
+            acts.append(partial(close, _LATE, None, commit.ledger.append_column(COMMIT, numbers)))
+        acts += [
+            partial(keep, level, rows)
             for level, rows in commit.state.open.items()
             if rows is not self._open.get(level) or level.table_suffix not in names
-        }
-        closed = (partial(close, level, rows) for level, rows in commit.closed.items() if rows.num_rows)
-        noted = () if commit.ledger is None or not commit.ledger.num_rows else (partial(note, commit.ledger),)
-        self._at_once((*closed, *noted, *(partial(keep, level, rows) for level, rows in changed.items())))
+        ]
+        self._at_once(acts)
+        self._enter(added, commit.number)
+        return names
+
+    def _enter(self, added: Mapping[str, Sequence[AddAction]], number: int) -> None:
+        """Let the tables have written files, refusing to build on a version that another writer made."""
+        self._at_once(partial(self._append, name, files, number) for name, files in added.items())
         point("commit.levels")
         point("commit.ledger")
-        return names
 
     def _at_once(self, acts: Iterable[Callable[[], object]]) -> None:
         """Acts that need nothing of one another: in an object store at the same time, as each mostly waits for answers."""
@@ -243,7 +245,9 @@ class DeltaStore:
             self._turns[name] = time.monotonic()
             self._vacuum(name, max(1, self.vacuum_hours))
             level = self._levels.get(name)
-            found = self._compactor.compact(self._tables[name], self._path(name), level, self.compact_after, until)
+            found = self._compactor.compact(
+                self._tables[name].table, self._path(name), level, self.compact_after, until
+            )
             if found.old:
                 point("maintain.compact.written")
                 try:
@@ -263,8 +267,8 @@ class DeltaStore:
     def release(self, pin: Callable[[], object]) -> int:
         """Remove files, commits and logs that are needed by older commits only and whose time is over."""
         removed = 0
-        for name, table in self._tables.items():
-            if any(table.metadata().configuration.get(key) != value for key, value in self._log_kept.items()):
+        for name, written in self._tables.items():
+            if any(written.table.metadata().configuration.get(key) != value for key, value in self._log_kept.items()):
                 self._change(name, lambda table: table.alter.set_table_properties(self._log_kept), 0)
             removed += self._vacuum(name, self.vacuum_hours, 0)
         if self._last is None or self._versions() != self._last.versions:
@@ -275,10 +279,10 @@ class DeltaStore:
             kept = [self.records.read(number) for number in self.records.numbers()]
         except StoreError:  # an older one is damaged: what it needs is unknown
             return removed
-        for name, table in self._tables.items():
-            table.create_checkpoint()
+        for name, written in self._tables.items():
+            written.table.create_checkpoint()
             removed += drop_log(self._path(name), min(record.versions[name] for record in kept), before)
-            self._tables[name] = DeltaTable(str(self._path(name)))  # the open one reads the log it was opened by
+            self._tables[name] = WrittenTable(self._path(name))  # the open one reads the log it was opened by
         return removed
 
     @property
@@ -293,7 +297,10 @@ class DeltaStore:
             return 0
         self._vacuumed[name] = now
         before = sum(1 for _ in self._path(name).rglob("*.parquet"))
-        self._tables[name].vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        written = self._tables[name]
+        written.table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+        if not self._changed(name, written.version):
+            written.version = written.table.version()
         return before - sum(1 for _ in self._path(name).rglob("*.parquet"))
 
     def evolve(self, added: pa.Schema, retired: Collection[str]) -> None:
@@ -377,7 +384,7 @@ class DeltaStore:
     def _rows(self, level: Duration, start: int | None, columns: list[str]) -> pa.Table:
         if level.table_suffix not in self._tables:
             self._open_tables()
-        files = FileIndex.of(self._tables[level.table_suffix]).between(start, None)
+        files = self._tables[level.table_suffix].index.between(start, None)
         if not files:
             return self.aggregation.table_schema.empty_table().select(columns)
         names = ", ".join(map(quoted, columns))
@@ -413,35 +420,29 @@ class DeltaStore:
                     mode="ignore",
                     configuration={**_PROPERTIES, **self._log_kept},
                 )
-            table = DeltaTable(str(path))
+            written = WrittenTable(path)
         except (DeltaError, OSError) as problem:
             what = f"cannot open the table {path}"
             raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}", hint=HINT) from None
-        self._retired[name] = check_columns(path, pa.schema(table.schema().to_arrow()), schema, self.records.retired())
-        self._tables[name] = table
-        self._listed.pop(name, None)
+        self._retired[name] = check_columns(
+            path, pa.schema(written.table.schema().to_arrow()), schema, self.records.retired()
+        )
+        self._tables[name] = written
         return fresh
 
     def _versions(self) -> dict[str, int]:
-        return {name: table.version() for name, table in self._tables.items()}
-
-    def _index(self, name: str) -> FileIndex:
-        """The files of a table as it is now: from what was known of it, by what its log has got since."""
-        table, path = self._tables[name], self._path(name)
-        version, index = self._listed.get(name, (-1, None))
-        found = None if index is None else index.after(path, version, table.version())
-        self._listed[name] = table.version(), found or FileIndex.of(table)
-        return self._listed[name][1]
+        return {name: table.version for name, table in self._tables.items()}
 
     def _restore(self, name: str, version: int) -> None:
-        table = self._tables[name]
+        written = self._tables[name]
         self._compacted.discard(name)
         pinned, version = version, standing(self._path(name), version)
-        if table.version() == version:
+        if written.version == version:
             return
         self._say_undone(name, pinned)
         try:
-            table.restore(version)
+            written.table.restore(version)
+            written.version = written.table.version()
         except (DeltaError, OSError) as problem:
             raise refused_by_system(f"cannot restore the table {self._path(name)}", problem) or StoreError(
                 f"the table {self._path(name)} cannot be taken back to version {version}, which the newest commit names: "
@@ -450,12 +451,12 @@ class DeltaStore:
             ) from None
         # From here on the record's version and the restored one have the same rows; the next commit pins the new.
 
-    def _append(self, name: str, level: Duration | None, rows: pa.Table, number: int) -> None:
-        """Append rows, refusing to build on a version that another writer made."""
-        keys = [key.name for key in self.aggregation.keys]
-        full = self._with_retired(name, rows)
-        self._change(name, lambda table: append(table, self._path(name), level, full, keys, self._properties(number)))
-        self._appended[name] = self._appended.get(name, 0) + 1
+    def _append(self, name: str, files: Sequence[AddAction], number: int) -> None:
+        if not self._tables[name].append(files, self._writer, number):
+            level, properties = self._levels.get(name), self._properties(number)
+            self._change(name, partial(add_files, level=level, files=files, properties=properties))
+        self._appended[name] = self._appended.get(name, 0) + len(files)
+        point("commit.level")
 
     def _replace(self, level: Duration, rewrite: Rewrite, number: int) -> None:
         """Put new rows in the place of a range."""
@@ -469,14 +470,15 @@ class DeltaStore:
         A job that was paused while another took over may still append once when it wakes. As long as the newest record
         is ours, that version is put aside and the action tried again; when it is not, we are the one to stop.
         """
-        table, path = self._tables[name], self._path(name)
-        before, problem = table.version(), Exception()
+        written, path = self._tables[name], self._path(name)
+        table, before, problem = written.table, written.version, Exception()
         for _ in range(_TRIES):
             self._still_ours()
             try:
                 action(table)
                 table.update_incremental()
                 if table.version() - before <= versions or self._changed(name, before) <= versions:
+                    written.version = table.version()
                     return
                 problem = Exception("another writer is there")
             except (DeltaError, OSError) as error:
@@ -496,10 +498,7 @@ class DeltaStore:
                 table.update_incremental()
                 continue
             before = table.version()
-        what = f"cannot write to {path}"
-        raise refused_by_system(what, problem, _AGAIN) or StoreError(
-            f"{what}: {problem}", hint=_FEATURE if "table features" in str(problem) else _AGAIN
-        )
+        raise _unwritten(path, problem)
 
     def _changed(self, name: str, before: int) -> int:
         """How many versions after one have changed rows; those that other programs make of the same rows do not count."""
@@ -530,7 +529,12 @@ class DeltaStore:
             )
 
     def _properties(self, number: int) -> CommitProperties:
-        return CommitProperties(app_transactions=[Transaction(f"rollup/{self.aggregation.name}", number)])
+        return CommitProperties(app_transactions=[Transaction(self._writer, number)])
+
+    @property
+    def _writer(self) -> str:
+        """How the logs of the tables name this aggregation."""
+        return f"rollup/{self.aggregation.name}"
 
     def _with_retired(self, name: str, rows: pa.Table) -> pa.Table:
         """Rows with null in the columns that the table keeps although they are no longer declared."""
@@ -548,6 +552,14 @@ class DeltaStore:
         }
         clocks = {level: record.clocks.get(level.table_suffix) for level in self.aggregation.levels}
         return State(clocks, rows, record.resume)
+
+
+def _unwritten(path: Path, problem: Exception) -> StoreError:
+    """The error of a table that cannot be written to."""
+    what = f"cannot write to {path}"
+    return refused_by_system(what, problem, _AGAIN) or StoreError(
+        f"{what}: {problem}", hint=_FEATURE if "table features" in str(problem) else _AGAIN
+    )
 
 
 def delta_store(aggregation: Aggregation, engine: ColumnEngine, options: Mapping[str, Any]) -> DeltaStore:

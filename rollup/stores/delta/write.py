@@ -1,7 +1,7 @@
-"""Appending rows to a Delta table: sorted by time, cut at the periods it is partitioned by, encoded on all cores.
+"""Rows as files of a Delta table: sorted by time, cut at the periods it is partitioned by, encoded on all cores.
 
 delta-rs' own writer looks at the partition of every row; here rows are sorted, so a period is a slice. The files are
-written with Arrow and then named in one transaction.
+written with Arrow and then named in one transaction: by `add_files`, or by `WrittenTable.append`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rollup.aggregation.seams import in_order
 from rollup.checkpoint.checksums import named
 from rollup.core.calendar import Duration, bucket_end, bucket_start, to_local
 from rollup.core.copies import keep
-from rollup.core.objects import at
+from rollup.core.objects import ObjectPath, at
 from rollup.core.untyped import pc
 from rollup.plan.aggregation import TIMESTAMP
 
@@ -47,31 +47,26 @@ SORTED, SORTED_GROUP_ROWS = "sorted-", 32 * 1024
 _CLEANED = 64
 """Versions after which the log is looked through for files whose time is over."""
 _CORES = os.cpu_count() or 2
+_PUT_AT_ONCE = 8
+"""Files at a time on their way to an object store, where each mostly waits for an answer."""
 _pool = ThreadPoolExecutor(_CORES, thread_name_prefix="encode")
-
-
-def append(
-    table: DeltaTable,
-    path: Path,
-    level: Duration | None,
-    rows: pa.Table,
-    keys: Sequence[str],
-    properties: CommitProperties,
-) -> None:
-    """Append rows in one transaction; `level` None means a table without periods."""
-    add_files(table, level, write_files(path, level, rows, keys), properties)
+_puts = ThreadPoolExecutor(max(_CORES, _PUT_AT_ONCE), thread_name_prefix="put")
 
 
 def write_files(path: Path, level: Duration | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
     """Write rows as data files of the table at `path`. They belong to it once `add_files` has named them."""
     pieces = list(_pieces(in_order(rows), None if level is None else PERIODS.get(level)))
-    return list(_pool.map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
+    return list(_at_once(path).map(lambda piece: _write(path, piece[0], piece[1], keys), pieces))
 
 
 def write_sorted(path: Path, period: str | None, rows: pa.Table, keys: Sequence[str]) -> list[AddAction]:
     """Write rows of one period in the order they have, as files for `rollup.stores.delta.compact.swap`."""
     pieces = [rows.slice(start, FILE_ROWS) for start in range(0, rows.num_rows, FILE_ROWS)]
-    return list(_pool.map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
+    return list(_at_once(path).map(lambda piece: _write(path, period, piece, keys, SORTED), pieces))
+
+
+def _at_once(path: Path) -> ThreadPoolExecutor:
+    return _puts if isinstance(path, ObjectPath) else _pool
 
 
 def written_again(path: Path, file: str, rows: pa.Table, keys: Sequence[str]) -> AddAction:
@@ -100,7 +95,7 @@ def add_files(
     """Add written files to their table, and take others out, in one transaction, of which `table` does not know yet."""
     period = [PERIOD] if level in PERIODS else None
     # Else every transaction lists the whole log, to find what is over.
-    after = PostCommitHookProperties(cleanup_expired_logs=table.version() % _CLEANED == _CLEANED - 1)
+    after = PostCommitHookProperties(cleanup_expired_logs=cleaned_behind(table.version()))
     table.create_write_transaction(
         list(files),
         "append",
@@ -109,6 +104,11 @@ def add_files(
         commit_properties=properties,
         post_commithook_properties=after,
     )
+
+
+def cleaned_behind(version: int) -> bool:
+    """Whether the transaction after a version also removes what is over in the log."""
+    return version % _CLEANED == _CLEANED - 1
 
 
 def _pieces(rows: pa.Table, period: tuple[Duration, str] | None) -> Iterator[tuple[str | None, pa.Table]]:
