@@ -8,7 +8,7 @@ An example:
     zone = "+00:00"                    # it cuts the buckets of all rows; times without a zone are read in it
 
     [sources.TradeStream]              # one table for each stream that nothing else feeds
-    kind = "parquet"                   # parquet, csv, json, delta, kafka, rate
+    kind = "parquet"                   # parquet, csv, json, delta, iceberg, kafka, rate
     path = "incoming"
     lateness = "10 seconds"            # how late its events may come: the buffer where the app declares none
 

@@ -39,7 +39,7 @@ from rollup.sources.content.presence import check_names, great, json_looked, loo
 from rollup.sources.content.records import Readers, check_paths, literal, nothing, text, view
 from rollup.sources.content.typed import ROW, Columns
 from rollup.sources.file_log import Listed, in_order, planned
-from rollup.sources.new_files import Folder, NewFiles, matcher
+from rollup.sources.new_files import Folder, Listing, NewFiles, matcher
 from rollup.sources.small_files import Odd, Row, dealt, runs, together
 
 if TYPE_CHECKING:
@@ -86,9 +86,13 @@ class Files:
         return file_stream.streamed(spark, NewFiles(self.folder, self.order, checkpoint, most))
 
     @property
-    def folder(self) -> Folder:
+    def folder(self) -> Listing:
         """Where its files are, and which they are."""
-        return Folder(at(self.options["path"]), self.options.get("glob", _ENDINGS[self.kind]))
+        return Folder(at(self.options["path"]), self._glob)
+
+    @property
+    def _glob(self) -> str:
+        return self.options.get("glob", _ENDINGS[self.kind])
 
     @staticmethod
     def order(file: Listed) -> tuple[int, str]:
@@ -99,7 +103,7 @@ class Files:
         """See `Source.check`."""
         check_names(self.stream, self.options)
         check_paths(self.stream, self.renamed if self.kind == "json" else {})
-        matcher(self.folder.glob)
+        matcher(self._glob)
         folder = at(self.options["path"])
         if not folder.is_dir() and not self.options.get("create", False):
             raise ConfigError(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from rollup.core.catalogs import TYPES, properties
 from rollup.core.options import (
     Known,
     Provider,
@@ -18,6 +22,7 @@ from rollup.core.options import (
     text,
     text_or_texts,
     texts,
+    url,
     whole,
 )
 from rollup.sources.topics.ways import READ, SPARK, TASKS
@@ -35,6 +40,14 @@ _FILES: Known = {
     "optional": names,
     **_ANY,
 }
+
+
+def _iceberg_table(value: Any) -> str | None:
+    """A table of Iceberg, in a namespace."""
+    fits = isinstance(value, str) and re.fullmatch(r"[^.\s]+(\.[^.\s]+)+", value)
+    return None if fits else "a table with its namespace, as lake.trades"
+
+
 _TEXTS: Known = {**_FILES, "encoding": encoding}
 _FILES_ENTRY = "rollup.sources.files:Files"
 KINDS: dict[str, Provider] = {
@@ -52,6 +65,22 @@ KINDS: dict[str, Provider] = {
             **_ANY,
         },
         ("path",),
+    ),
+    "iceberg": Provider(
+        "rollup.sources.iceberg:Iceberg",
+        {
+            "table": _iceberg_table,
+            "catalog": text,
+            "uri": url,
+            "type": one_of(*TYPES),
+            "properties": properties,
+            "starting_snapshot": whole(0),
+            "columns": texts,
+            "optional": names,
+            "max_files_per_batch": whole(1, 2**31 - 1),
+            **_ANY,
+        },
+        ("table",),
     ),
     "kafka": Provider(
         "rollup.sources.kafka:Kafka",

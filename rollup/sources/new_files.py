@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
@@ -25,6 +25,19 @@ _SUMMED_UP = 10
 """Every so many entries of the log one has the files of all before it."""
 
 
+class Listing(Protocol):
+    """What a source has to read: the files of a folder, or what stands in their place."""
+
+    @property
+    def path(self) -> Path:
+        """What reports call it."""
+        ...
+
+    def new(self, known: Collection[str] = ()) -> Iterator[Listed]:
+        """What is not known by its name. Raises ConfigError where that cannot be said."""
+        ...
+
+
 @dataclass(frozen=True)
 class Folder:
     """The files of a folder whose names a pattern has; `deep` says that folders below it count as well."""
@@ -33,7 +46,7 @@ class Folder:
     glob: str
     deep: bool = True
 
-    def new(self, known: Container[str] = ()) -> Iterator[Listed]:
+    def new(self, known: Collection[str] = ()) -> Iterator[Listed]:
         """The files that are not known by their paths, in no order. Raises ConfigError where the folder cannot be read."""
         pattern = matcher(self.glob)
         if isinstance(self.path, ObjectPath):
@@ -57,7 +70,7 @@ class Folder:
                 elif pattern.fullmatch(entry.name):
                     yield from _listed(entry)
 
-    def _objects(self, folder: ObjectPath, pattern: re.Pattern[str], known: Container[str]) -> Iterator[Listed]:
+    def _objects(self, folder: ObjectPath, pattern: re.Pattern[str], known: Collection[str]) -> Iterator[Listed]:
         """The same of objects; an object appears whole."""
         try:
             for name, modified in folder.listed():
@@ -125,7 +138,7 @@ def _no_pattern(glob: str, why: str) -> ConfigError:
 class NewFiles:
     """The new files of a folder by `order`, at most so many an entry of the log in a query's checkpoint."""
 
-    def __init__(self, folder: Folder, order: Callable[[Listed], Any], checkpoint: Path, most: int) -> None:
+    def __init__(self, folder: Listing, order: Callable[[Listed], Any], checkpoint: Path, most: int) -> None:
         self.folder, self.most = folder, most
         self._order = order
         self._log = sources_log(checkpoint)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from rollup.core.catalogs import properties, uri
 from rollup.core.lengths import length
-from rollup.core.options import Provider, delta_place, settings, text, url, variable
+from rollup.core.options import Provider, delta_place, text, url
 
 
 def _schema(value: Any) -> str | None:
@@ -16,23 +17,13 @@ def _schema(value: Any) -> str | None:
     return None if found else "a schema, trades, or one of a catalog, main.trades"
 
 
-_CATALOGS = ("rest", "hive", "glue", "dynamodb", "sql", "bigquery")
-
-
 def _iceberg(value: Any) -> str | None:
     """The properties of a catalog of Iceberg, as pyiceberg names them, and the namespace of the tables there."""
     if not isinstance(value, Mapping) or not isinstance(value.get("namespace"), str) or not {"uri", "type"} & {*value}:
         return 'a table with a namespace and a catalog\'s properties, { namespace = "trades", uri = "sqlite:///iceberg.db" }'
     if re.fullmatch(r"\w+(\.\w+)*", value["namespace"]) is None:
         return "a namespace, trades, or one in another, main.trades"
-    if found := settings(value):
-        return found
-    if "type" in value and value["type"] not in _CATALOGS:
-        return f"a type of catalog: {', '.join(_CATALOGS)}"
-    if "type" not in value and re.match(r"https?://|thrift://|sqlite|postgresql", str(value["uri"])) is None:
-        return "a uri that says which catalog it is (http, thrift, sqlite, postgresql), or a `type`"
-    unset = (name for name, each in value.items() if name.endswith("_env") and variable(each))
-    return next((f"{name}: {variable('')}" for name in unset), None)
+    return properties(value) or (None if "type" in value else uri(value["uri"]))
 
 
 KINDS: dict[str, Provider] = {

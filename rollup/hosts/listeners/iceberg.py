@@ -6,14 +6,14 @@ A thread does it, at most every few seconds, for what the newest commits have; s
 from __future__ import annotations
 
 import logging
-import os
 import threading
 from functools import cached_property
 
-from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException
 
 from rollup.conf import Conf
+from rollup.core.catalogs import opened
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError
 from rollup.core.options import beside
@@ -28,7 +28,6 @@ _EVERY = 10.0
 """Seconds between two times."""
 _SECONDS = 10.0
 """How long the end of a command waits for the last time."""
-_VARIABLE = "_env"
 
 
 class Iceberg:
@@ -61,13 +60,9 @@ class Iceberg:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        """The catalog by pyiceberg's properties; one that ends in `_env` names the variable with the value."""
-        given = {
-            name.removesuffix(_VARIABLE): os.environ[value] if name.endswith(_VARIABLE) else value
-            for name, value in self._options.items()
-        }
+        given = self._options
         uri = {"uri": beside(given["uri"], self._conf.path.parent)} if "uri" in given else {}
-        return load_catalog("rollup", **{**given, **uri})
+        return opened("rollup", {**given, **uri})
 
     @cached_property
     def _readers(self) -> list[DeltaReader]:

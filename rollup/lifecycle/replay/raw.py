@@ -192,7 +192,7 @@ class RawSource:
             checkpoint = None if self.folder is not None else self.conf.checkpoint / stream
             return FileReader(self.program.streams[stream], options, checkpoint, slack)
         raise ConfigError(
-            f"stream {stream} comes from {options['kind']}, which keeps no raw events to read again",
+            f"stream {stream} comes from {options['kind']}, which cannot be read again",
             hint=f"{', '.join((*FILES, 'kafka'))} can be read again",
         )
 
