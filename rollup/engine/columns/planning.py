@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rollup.core.descriptions import descendants
-from rollup.engine.columns.cores.batches import Core
 from rollup.engine.columns.cores.contexts import in_context
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import against, first, general, too_long
 from rollup.engine.columns.cores.joined import joined
 from rollup.engine.columns.cores.of_matches import of_matches

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from rollup.engine.columns.cores.batches import Batch, Core
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.finishing import Finishing
 from rollup.engine.columns.planning import core_of
 from rollup.engine.row import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,6 @@ from rollup.core.errors import QueryError
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Emitted
-from rollup.engine.state import State
 from rollup.engine.types import RowType
 
 Values = list[tuple[Any, ...]]
@@ -229,15 +228,3 @@ class Output:
             (new if sign > 0 else old).append(row)
         if new or old:
             yield place, new, old
-
-
-class Core(Protocol):
-    """A statement, or a family of statements, over columns."""
-
-    def start(self, now: int) -> State:
-        """The state before the first event."""
-        ...
-
-    def step(self, state: State, batch: Batch) -> tuple[State, Output]:
-        """The state after a batch, and the rows that it brought. The given state stays as it was."""
-        ...

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rollup.core.errors import PlanError
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import first
 from rollup.engine.columns.cores.keys import KeyCodes
 from rollup.engine.columns.cores.projecting import FilterProject, Taken, projected
@@ -26,7 +27,7 @@ from rollup.engine.types import DataType, Kind, RowType
 
 
 @dataclass(frozen=True)
-class Family:
+class Family(Core):
     """`like`: the statements without their equality; `place`: the field that they compare, with `values[i]` in the i-th."""
 
     like: FilterProject

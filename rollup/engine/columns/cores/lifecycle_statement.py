@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.folded import Folded
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.lifecycle import Lifecycle, LifecycleBatch
@@ -26,6 +27,7 @@ from rollup.engine.row import Row
 from rollup.engine.rows.plans import Emitted, Filter
 from rollup.engine.rows.selects.projecting import Projection
 from rollup.engine.state import State
+from rollup.engine.timers import Phase
 from rollup.engine.types import RowType
 
 _MOST = 1 << 22
@@ -39,7 +41,7 @@ def core(wanted, {slots}{results}):
 
 
 @dataclass(frozen=True)
-class LifecycleStatement:
+class LifecycleStatement(Core):
     """`inner`: the other statement, over a stream of `type`, of the events that pass `filter`; `routed`: a partition takes
     those that have the key of the event that began it. The projection sees what its projection would, then the
     `properties` of the partition, of which fields of that event have numbers. `at_end`: shown is what a partition has when it
@@ -57,6 +59,9 @@ class LifecycleStatement:
     at_end: bool
     shows: bool
     """Whether something is there to be shown of a partition that lives, which has no window."""
+
+    hears_all: ClassVar[bool] = True
+    ends: ClassVar[bool] = True
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -126,19 +131,39 @@ class LifecycleStatement:
         """Which events the statement takes."""
         return flags(accepted(self.filter, None, batch.columns, batch.rows), batch.rows)
 
-    def due(self, state: State) -> int | None:
+    @property
+    def phase(self) -> Phase:
+        """Partitions end before windows and outputs are looked at."""
+        return Phase.CONTEXT
+
+    @property
+    def clock_brings(self) -> bool:
+        """Whether it ends partitions, of which something is shown then."""
+        return self.at_end and self.lives.span > 0
+
+    def dues(self, state: State) -> dict[Phase, int | None]:
         """When the clock ends a partition next."""
         partitions = state.tables["partitions"]
-        return partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None
+        return {self.phase: partitions.column("due")[0].as_py() if self.lives.span and partitions.num_rows else None}
 
-    @staticmethod
-    def late(state: State, now: int) -> State:
-        """The state in which what the clock was to end before `now` ends then."""
+    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
+        """What the clock was to end before now ends now."""
         partitions = state.tables["partitions"]
         due = partitions.column("due").to_numpy()
         place = partitions.schema.get_field_index("due")
-        ends = pa.array(np.where(due <= now, now, due))
-        return State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
+        ends = pa.array(np.where(due <= nothing.now, nothing.now, due))
+        late = State({**state.tables, "partitions": partitions.set_column(place, "due", ends)}, state.scalars)
+        return self.step(late, nothing)
+
+    @property
+    def context(self) -> str | None:
+        """That of its partitions."""
+        return self.lives.context
+
+    @property
+    def begins_first(self) -> bool:
+        """Of partitions that begin or end its statements tell before others."""
+        return True
 
     def _wider(self, batch: Batch, course: LifecycleBatch) -> Batch:
         """Each event as often as partitions take it, with what these are told by."""

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.links import Link
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.evaluate import Columns, carried, evaluate, flags, passing, plain
@@ -94,7 +95,7 @@ class _Went:
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matched(Core):
     """The pattern: which events begin it, and what follows.
 
     `columns` and `test` see the fields of the events that have names, whose types are `types`; without `columns` the result is
@@ -143,6 +144,11 @@ class Matched:
     def spare(self, state: State, rows: int) -> bool:
         """Whether so many events cannot make too many partial matches, of whichever partitions they are."""
         return sum(map(_states, self._waiting(state), self._most)) + rows * self._most[0] <= self._room
+
+    @property
+    def matches(self) -> bool:
+        """It is a pattern."""
+        return True
 
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether the events of a batch cannot make too many partial matches."""

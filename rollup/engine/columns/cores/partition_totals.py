@@ -6,18 +6,22 @@ shown last are due last: what is due is a queue, not a heap, in which only clock
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import against, filtered, first
 from rollup.engine.columns.cores.declared import Lines, uncountable
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.partitions import Division, division
 from rollup.engine.columns.cores.projecting import Taken
+from rollup.engine.columns.cores.showing import shown, with_properties
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.columns.groups import Ints
 from rollup.engine.columns.loops import block, loop
@@ -26,6 +30,7 @@ from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.plans import ContextValue, Filter, Select, StreamInput
 from rollup.engine.rows.selects.rate import Rate
 from rollup.engine.state import State
+from rollup.engine.timers import Phase, edge
 from rollup.engine.types import RowType
 
 _TEMPLATE = """
@@ -57,7 +62,7 @@ def core(now, span, times, codes, {given}runs, due, queue, clocks, {slots}at, gr
 
 
 @dataclass(frozen=True)
-class PartitionTotals:
+class PartitionTotals(Core):
     """The projection sees the calls, then the `properties` of the partition."""
 
     division: Division
@@ -78,6 +83,8 @@ class PartitionTotals:
     def schema(self) -> pa.Schema:
         """The slots that are kept of partitions."""
         return pa.schema([pa.field(f"slot{i}", each) for i, each in enumerate(self.lines.slot_types())])
+
+    hears_all: ClassVar[bool] = True
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning; no clock runs."""
@@ -124,6 +131,51 @@ class PartitionTotals:
     def known(state: State) -> pa.Array:
         """What the partitions are told by."""
         return whole(state.tables["partitions"].column("key"))
+
+    @property
+    def phase(self) -> Phase:
+        """It brings outputs."""
+        return Phase.OUTPUT
+
+    @property
+    def clock_brings(self) -> bool:
+        """It brings all rows."""
+        return True
+
+    def dues(self, state: State) -> dict[Phase, int | None]:
+        """When a partition is shown next."""
+        clocks = state.tables["clocks"].column("due")
+        return {self.phase: clocks[0].as_py() if len(clocks) else None}
+
+    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
+        """Each partition that is due is shown once; its clock goes on in whole spans from when it was due."""
+        clocks, now = state.tables["clocks"], nothing.now
+        dues = clocks.column("due").to_numpy()
+        late = dues <= now
+        shown = clocks.set_column(0, clocks.schema.field(0), pa.array(np.where(late, now, dues)))
+        after, output = self.step(State({**state.tables, "clocks": shown}, state.scalars), nothing)
+        goes_on = np.where(late, edge(dues, self.span, now), dues)
+        partitions = clocks.column("partition").to_numpy()
+        order = np.lexsort((partitions, goes_on))
+        clocks = pa.table({"due": goes_on[order], "partition": partitions[order]})
+        return State({**after.tables, "clocks": clocks}, after.scalars), output
+
+    def content(self, state: State) -> list[tuple[Any, ...]]:
+        """A row a partition."""
+        totals, known = state.tables["totals"], self.known(state)
+        columns = zip(*(column.to_pylist() for column in totals.columns), strict=True)
+        values = [self.lines.fold.values(self.lines.group(each)) for each in columns]
+        properties = self.division.of_partitions(self.properties, np.arange(totals.num_rows), known)
+        return shown(self.columns, None, with_properties(values, properties))
+
+    @property
+    def context(self) -> str | None:
+        """That of its partitions."""
+        return self.division.context or None
+
+    def paths(self, state: State) -> Sequence[tuple[Any, ...]]:
+        """Its partitions, which never end."""
+        return self.division.paths(self.known(state))
 
     def _room(self, due: Ints, taken: Taken, fresh: int) -> int:
         """How many rows there can be: each clock as often as its span fits."""

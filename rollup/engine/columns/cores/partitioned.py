@@ -6,14 +6,17 @@ State: `partitions`, what each is told by, in the order in which they began; and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
 from rollup.engine.columns.cores.by_partition import by_partition, numbered, recalled_first, recalls, used
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import first, unshown
 from rollup.engine.columns.cores.held import unlisted
 from rollup.engine.columns.cores.keys import whole
@@ -25,10 +28,13 @@ from rollup.engine.columns.cores.projecting import FilterProject, Made, Taken, p
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import whole_columns
 from rollup.engine.columns.cores.selected import Selected, flat
+from rollup.engine.columns.cores.showing import shown, with_properties
 from rollup.engine.columns.evaluate import evaluate, passing, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.compiling import compiled
 from rollup.engine.expressions import Ask, Expr, Field, Slot, inside
 from rollup.engine.folding import Fold
+from rollup.engine.row import Row
 from rollup.engine.rows.contexts.levels import Context
 from rollup.engine.rows.patterns.algebra import Pattern
 from rollup.engine.rows.plans import ContextValue, Earlier, Emitted, PatternInput, Previous, Select, StreamInput
@@ -41,7 +47,7 @@ _NEVER = 2**62
 
 
 @dataclass(frozen=True)
-class Partitioned:
+class Partitioned(Core):
     """`inner`: the other statement, over a stream of `type` or the pairs of two, or the pattern, which has the number in its keys;
     each stream is divided. The projection sees what its projection would, then the `properties` of the partition; `number`:
     that of the partition, over the same (None: that of the event that brings a row). `nothing`: what the projection sees of the total
@@ -56,6 +62,8 @@ class Partitioned:
     properties: tuple[str, ...]
     emitted: Emitted
     nothing: tuple[Any, ...] | None = None
+
+    hears_all: ClassVar[bool] = True
 
     def start(self, now: int) -> State:
         """The partitions that there are from the beginning."""
@@ -75,9 +83,19 @@ class Partitioned:
         output = _in_turn(self._output(made, event if taken.everything else _among(taken.places, event), known))
         return self.state(after, known), replace(output, begins=self._begins(state, taken, wider, known))
 
+    @property
+    def clock_brings(self) -> bool:
+        """Whether it brings rows of the other statement."""
+        return self.inner.clock_brings
+
+    def dues(self, state: State) -> dict[Phase, int | None]:
+        """When rows leave next."""
+        return {self.phase: self.inner.dues(state.held()["core"]).get(self.phase)}
+
     def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
         """What is due in partitions leaves late: that which was due first comes first."""
-        assert isinstance(self.inner, Selected)
+        if not isinstance(self.inner, Selected):
+            return self.step(state, nothing)
         inner, (_, wider, _, known) = state.held()["core"], self._divided(state, nothing)
         dues = self._dues(inner)
         after, made = self.inner.late(inner, phase, wider)
@@ -126,12 +144,54 @@ class Partitioned:
         """The state in which the partitions of some events have begun, which their statement has not had."""
         return self.state(state.held()["core"], self._divided(state, batch)[-1])
 
+    @property
+    def matches(self) -> bool:
+        """Whether it is a pattern of each partition."""
+        return self.inner.matches
+
+    @property
+    def needed(self) -> Expr | None:
+        """What the window of each partition goes by."""
+        return self.inner.needed
+
     def roomy(self, state: State, batch: Batch) -> bool:
-        """Whether no pattern of a partition can have too many partial matches."""
+        """Whether no pattern of a partition can have too many partial matches, and no event lacks a time."""
         inner = state.held()["core"]
-        if not isinstance(self.inner, Matched) or self.inner.spare(inner, batch.rows):
-            return True
-        return self.inner.roomy(inner, self._divided(state, batch)[1])
+        if isinstance(self.inner, Matched) and not self.inner.spare(inner, batch.rows):
+            return self.inner.roomy(inner, self._divided(state, batch)[1])
+        return super().roomy(state, batch)
+
+    def contents(self, state: State) -> list[list[tuple[Any, ...]]]:
+        """The rows of each partition, one of a total. Matches of a pattern are not kept."""
+        if self.number is None:
+            return []
+        inner, known = state.held()["core"], self.known(state)
+        rows = self.inner.kept(inner) if isinstance(self.inner, PriorAccess) else self.inner.content(inner)
+        if self.nothing is not None:
+            there = {row[0]: row for row in rows}
+            rows = [there.get(number, (number, *self.nothing)) for number in range(self.division.count(known))]
+        number = compiled(self.number)
+        found = sorted(((number((Row(0, row),), (), None), row) for row in rows), key=lambda each: each[0])
+        numbers = np.array([number for number, _ in found], np.int64)
+        properties = self.division.of_partitions(self.properties, numbers, known)
+        whole = with_properties([row for _, row in found], properties)
+        begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
+        parts = (whole[begin:end] for begin, end in pairwise([*begins, len(whole)]))
+        return [shown(self.projection.columns, self.projection.having, part) for part in parts]
+
+    @property
+    def context(self) -> str | None:
+        """That of its partitions; one that has all events in one partition has none."""
+        return self.division.context or None
+
+    @property
+    def begins_first(self) -> bool:
+        """Unless all partitions are there from the beginning."""
+        return not self.division.all_at_once
+
+    def paths(self, state: State) -> Sequence[tuple[Any, ...]]:
+        """Its partitions, which never end."""
+        return self.division.paths(self.known(state))
 
     @staticmethod
     def known(state: State) -> pa.Array:

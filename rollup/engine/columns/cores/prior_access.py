@@ -11,33 +11,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.core.untyped import pc
-from rollup.engine.columns.cores.batches import Batch, Core, Output
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.held import LONG_LISTS, short
 from rollup.engine.columns.cores.keeping import behind
-from rollup.engine.columns.cores.prior_values import PriorValue, Standing, standing
+from rollup.engine.columns.cores.prior_values import PriorValue, Standing, recalled, standing
 from rollup.engine.columns.cores.projecting import Taken
 from rollup.engine.columns.cores.rewriting import aggregates, rewritten
 from rollup.engine.columns.cores.selected import over_stream
+from rollup.engine.columns.cores.showing import shown
 from rollup.engine.columns.evaluate import carried, evaluate, plain
 from rollup.engine.columns.groups import Ints
+from rollup.engine.compiling import predicate
 from rollup.engine.expressions import Ask, Const, Expr, Field, inside
+from rollup.engine.row import Row
 from rollup.engine.rows.plans import Earlier, Filter, Lookup, Previous, Select, StreamInput
 from rollup.engine.rows.windows.base import WindowSpec
 from rollup.engine.rows.windows.counted import KeepAll, Length
 from rollup.engine.rows.windows.keyed import Grouped
 from rollup.engine.rows.windows.timed import Time
 from rollup.engine.state import State
+from rollup.engine.timers import Phase
 from rollup.engine.types import RowType
 
 
 @dataclass(frozen=True)
-class PriorAccess:
+class PriorAccess(Core):
     """The statement; `main` reads, behind the fields of its stream, what is `recalled`, by `plan`. `window`: the one whose rows
     are kept here, since `main` keeps none.
     """
@@ -114,6 +120,68 @@ class PriorAccess:
         after = self.state(inner, earlier, content if content is not None else earlier, taken.now)
         ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
         return after, replace(output, event=taken.placed(output.event), ticks=ticks)
+
+    @property
+    def phase(self) -> Phase:
+        """That of the statement that reads."""
+        return self.main.phase
+
+    @property
+    def clock_brings(self) -> bool:
+        """Whether it brings rows of the statement that reads."""
+        return self.main.clock_brings
+
+    def dues(self, state: State) -> dict[Phase, int | None]:
+        """When the oldest row leaves the window, or what is due of the statement that reads."""
+        if self.window is None:
+            return self.main.dues(state.held()["main"])
+        held, due = state.tables["content"], None
+        if isinstance(self.window, Time) and held.num_rows:
+            due = held.column("time")[0].as_py() + self.window.span
+        return {self.phase: due}
+
+    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
+        """What is due of the statement that reads."""
+        if self.window is not None:
+            return self.step(state, nothing)
+        held = state.held()
+        main, output = self.main.late(held["main"], phase, Batch.nothing(self.kinds, nothing.now))
+        return state.instead({**held, "main": main}), output
+
+    @property
+    def needed(self) -> Expr | None:
+        """What the window goes by."""
+        return self.main.needed
+
+    def content(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of the window, or of the statement that reads."""
+        return self.main.content(state.held()["main"]) if self.window is None else self.kept(state)
+
+    def kept(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of the window: what is `prior` to each, and what is read of them all, the newest of which is the last."""
+        if self.window is None:
+            return []
+        held = state.tables["content"]
+        columns = [column.to_pylist() for column in held.columns[1:]]
+        windows = self._windows(held)
+        for place, each in enumerate(self.recalled, len(self.type.fields)):
+            if each.inside:
+                values = columns[each.value.index]
+                columns[place] = [recalled(each, [values[row] for row in rows]) for rows in windows]
+        values, passes = [((Row(0, row),), ()) for row in zip(*columns, strict=True)], predicate(self.plan.where)
+        found = [each for each in values if passes(*each, None)]
+        return shown(self.plan.projection.columns, self.plan.projection.having, found)
+
+    def _windows(self, held: pa.Table) -> list[list[int]]:
+        """For each row the rows of its window, oldest first."""
+        if not isinstance(self.window, Grouped):
+            return [list(range(held.num_rows))] * held.num_rows
+        (key,) = self.window.key
+        keys = evaluate(key, [column.combine_chunks() for column in held.columns[1:]], held.num_rows).to_pylist()
+        rows = dict[Any, list[int]]()
+        for number, each in enumerate(keys):
+            rows.setdefault(each, []).append(number)
+        return [rows[each] for each in keys]
 
     def _shifted(self, earlier: pa.Table, taken: Taken) -> tuple[list[pa.Array], pa.Table]:
         """What is read of the events so many before those taken, and what is to be kept for those to come."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -78,6 +79,17 @@ class PriorValue:
         if self.what == "window":
             return DataType(Kind.LIST, element=self.value.type)
         return LONG if self.what == "count" else self.value.type
+
+
+def recalled(each: PriorValue, values: Sequence[Any]) -> Any:
+    """What is read of the rows of a window."""
+    if each.what == "count":
+        return len(values)
+    if each.what == "tail":
+        return values[each.offset] if each.offset < len(values) else None
+    if each.what == "window":
+        return list(values[::-1])
+    return values[-1 - each.offset] if each.offset < len(values) else None
 
 
 @dataclass(frozen=True)

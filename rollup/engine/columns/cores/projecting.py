@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import against, filtered, first, unshown
 from rollup.engine.columns.cores.sharing import evaluated
 from rollup.engine.columns.evaluate import Columns, flags, passing, plain
@@ -23,7 +24,7 @@ from rollup.engine.state import State
 
 
 @dataclass(frozen=True)
-class FilterProject:
+class FilterProject(Core):
     """The events that pass, each with its columns; `Projection.whole`: the event's own."""
 
     filter: Filter
@@ -38,6 +39,16 @@ class FilterProject:
         """One row an event that passes."""
         after, made = self.made(state, self.taken(state, batch))
         return after, made.output(self.projection)
+
+    @property
+    def clock_inserts(self) -> bool:
+        """There are none."""
+        return True
+
+    @property
+    def clock_concerns(self) -> bool:
+        """It goes by its events alone."""
+        return False
 
     def taken(self, state: State, batch: Batch) -> Taken:
         """The events that pass."""

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.keys import whole
 from rollup.engine.columns.cores.projecting import accepted
 from rollup.engine.columns.cores.renewing_loop import Stage, source
@@ -50,7 +51,7 @@ class _Coming:
 
 
 @dataclass(frozen=True)
-class Renewing:
+class Renewing(Core):
     """The stages of a try, the events of it that are shown or asked for later, and the streams that it reads.
 
     `columns` and `test` see the fields of these events, null where there is none; without `columns` the result is the events.
@@ -108,6 +109,11 @@ class Renewing:
     def state(tries: pa.Table, now: int) -> State:
         """The state where these are under way."""
         return State({"tries": tries}, {"now": now})
+
+    @property
+    def matches(self) -> bool:
+        """It is a pattern."""
+        return True
 
     def step(self, state: State, batch: Batch) -> tuple[State, Output]:
         """The matches that the batch's events complete."""

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import against, equated, filtered, first, unshown
 from rollup.engine.columns.cores.declared import uncountable
 from rollup.engine.columns.cores.folded import unkeyed
@@ -38,7 +39,7 @@ from rollup.engine.types import INT, LONG, DataType, RowType
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selected(Core):
     """What a program makes of a statement, with values of these `kinds`; of it the rows that fulfil `chosen`, each with its `columns`.
 
     `given`: what the program gets of the streams. `timed`: the clock brings rows; `clocked`: it brings outputs; `joins`: of
@@ -63,6 +64,31 @@ class Selected:
     def start(self, now: int) -> State:
         """Nothing has come."""
         return live(Running(self.program, start=now), now)
+
+    @property
+    def phase(self) -> Phase:
+        """When rows leave, or outputs come."""
+        return Phase.OUTPUT if self.clocked else Phase.WINDOW
+
+    @property
+    def clock_brings(self) -> bool:
+        """Whether the clock brings rows."""
+        return self.timed
+
+    @property
+    def clock_inserts(self) -> bool:
+        """Those of joins may not."""
+        return not self.joins
+
+    @property
+    def clock_concerns(self) -> bool:
+        """Whether it changes what is there."""
+        return self.hears
+
+    @property
+    def needed(self) -> Expr | None:
+        """What the window goes by."""
+        return self.time
 
     def dues(self, state: State) -> dict[Phase, int | None]:
         """When the next row leaves by itself, and when the next output is due."""

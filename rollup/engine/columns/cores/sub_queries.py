@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.projecting import FilterProject, filter_project
 from rollup.engine.columns.cores.quantified import compared
 from rollup.engine.columns.cores.window_sub_query import WindowSubQuery, window_sub_query
@@ -27,11 +29,13 @@ from rollup.engine.types import BOOL, RowType
 
 
 @dataclass(frozen=True)
-class WithSubQueries:
+class WithSubQueries(Core):
     """The statement; `main` reads the fields of its stream, then the answers."""
 
     main: FilterProject
     asked: tuple[WindowSubQuery, ...]
+
+    hears_all: ClassVar[bool] = True
 
     def start(self, now: int) -> State:
         """Empty windows."""

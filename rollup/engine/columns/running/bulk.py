@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from rollup.core.errors import RollupError, StoreError
-from rollup.engine.columns.cores.batches import Batch, Core
+from rollup.engine.columns.cores.batches import Batch
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.families import Family, families, may_join
 from rollup.engine.columns.cores.projecting import FilterProject
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
-from rollup.engine.columns.running.clocks import phase
 from rollup.engine.columns.running.inserting import SENT, Cause, Inserted, Path, together
 from rollup.engine.columns.running.instance import ColumnInstance
 from rollup.engine.columns.running.placing import Placed, Placing, TypeOf
@@ -252,7 +252,7 @@ class Columns:
             instance = instances[name]
             output = instance.take(self._part(given, name))
             order = self._component.statements[name].order
-            yield Heap((name,), output, (order,), given.path, phase(instance.core), instance.context)
+            yield Heap((name,), output, (order,), given.path, instance.core.phase, instance.context)
             instance.ask_timers()
         if not given.batch.rows:
             return

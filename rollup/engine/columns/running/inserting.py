@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.columns.cores.batches import Core, Output
+from rollup.engine.columns.cores.batches import Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.cores.covering import wide
-from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
-from rollup.engine.columns.cores.of_matches import OfMatches
-from rollup.engine.columns.cores.partition_totals import PartitionTotals
-from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.prior_access import PriorAccess
-from rollup.engine.columns.cores.projecting import FilterProject
-from rollup.engine.columns.cores.selected import Selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.columns.groups import Ints
 from rollup.engine.rows.plans import Select, Target
@@ -42,7 +36,7 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
     assert plan.target is not None
     if plan.rate.limited and plan.tells_what_leaves:
         return "insert into, of rows that leave, with an output rate"
-    if clocked(core) and not _caused(core):
+    if core.clock_brings and not core.clock_inserts:
         return "insert into, of rows that the clock brings"
     made = list(plan.type.fields.values())
     columns = None if plan.projection.whole else plan.projection.columns
@@ -57,37 +51,6 @@ def inserting(plan: Select, core: Core, into: RowType | None) -> str | None:
         if columns is not None and (reason := wide(columns[place])) is not None:
             return f"insert into, of {reason}"
     return None
-
-
-def _caused(core: Core) -> bool:
-    """Whether rows that the clock brings may go into a stream, behind those whom their instant concerns before."""
-    return isinstance(core, FilterProject) or (isinstance(core, Selected) and not core.joins)
-
-
-def hears_clock(core: Core) -> bool:
-    """Whether the clock may concern a statement, which then has to hear of its instants in order."""
-    match core:
-        case FilterProject():
-            return False
-        case Selected():
-            return core.hears
-        case _:
-            return True
-
-
-def clocked(core: Core) -> bool:
-    """Whether the clock brings rows."""
-    match core:
-        case LifecycleStatement():
-            return core.at_end and core.lives.span > 0
-        case PriorAccess() | OfMatches():
-            return clocked(core.main)
-        case Selected():
-            return core.timed
-        case Partitioned():
-            return clocked(core.inner)
-        case _:
-            return isinstance(core, PartitionTotals)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,10 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rollup.core.packing import pack, unpack
-from rollup.engine.columns.cores.batches import Batch, Core, Output
-from rollup.engine.columns.cores.lifecycle_statement import LifecycleStatement
-from rollup.engine.columns.cores.partition_totals import PartitionTotals
-from rollup.engine.columns.cores.partitioned import Partitioned
-from rollup.engine.columns.cores.sub_queries import WithSubQueries
+from rollup.engine.columns.cores.batches import Batch, Output
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.evaluate import carried, field
 from rollup.engine.columns.finishing import Finishing
-from rollup.engine.columns.running.clocks import dues, late
-from rollup.engine.columns.running.refusing import roomy
-from rollup.engine.columns.running.showing import contents
 from rollup.engine.columns.running.varying import Varying
 from rollup.engine.index import Entry
 from rollup.engine.row import Delta, Row
@@ -38,14 +32,11 @@ from rollup.engine.types import RowType
 if TYPE_CHECKING:
     from rollup.engine.rows.contexts.partitions import Partition
 
-_HEARING_ALL = PartitionTotals | Partitioned | LifecycleStatement | WithSubQueries
-"""What hears events that do not pass the statement's filter: they begin partitions, or concern sub-queries."""
-
 
 class Opening:
     """Hears of events in the place of a context: of partitions that begin or end its statements tell before others."""
 
-    def __init__(self, instance: ColumnInstance, core: Partitioned | LifecycleStatement) -> None:
+    def __init__(self, instance: ColumnInstance, core: Core) -> None:
         self._instance, self._core = instance, core
         self.order: Order = (instance.context, *instance.order[:1])
 
@@ -55,12 +46,11 @@ class Opening:
         if not instance.alive:
             return
         (place,) = inputs
-        if isinstance(self._core, Partitioned):
-            batch = instance.batch(place, (row,))
-            if not self._core.opens(instance.state, batch):
-                return
-            if not instance.roomy(batch):  # it has begun, be it that the event is refused
-                instance.state = self._core.opened(instance.state, batch)
+        batch = instance.batch(place, (row,))
+        if not self._core.opens(instance.state, batch):
+            return
+        if not instance.roomy(batch):  # it has begun, be it that the event is refused
+            instance.state = self._core.opened(instance.state, batch)
         tell_together([(each, each.opened(place, row)) for each in instance.beside if each.told is not row])
 
 
@@ -74,7 +64,7 @@ class ColumnInstance(Instance):
         self.plan, self._streams = plan, tuple(reads)
         variables = self.environment.variables
         self._core = Varying(core, variables)
-        context = context_of(core)
+        context = core.context
         self._finishing = Finishing.of(plan.finish)
         self._kinds = [list(kinds.fields.values()) for kinds in reads.values()]
         self._types = [carried(kind) for kind in self._kinds[0]]
@@ -120,7 +110,7 @@ class ColumnInstance(Instance):
 
     def roomy(self, batch: Batch) -> bool:
         """Whether no event of a batch can be refused; of a batch of another stream it is nothing that is refused."""
-        return batch.stream not in self._streams or roomy(self.core, self.state, batch)
+        return batch.stream not in self._streams or self.core.roomy(self.state, batch)
 
     # as an instance
 
@@ -128,15 +118,14 @@ class ColumnInstance(Instance):
         """Hear of single events."""
         for stream, entry in self._entries:
             self._listening.add(stream, entry)
-        core = self.core
-        if isinstance(core, LifecycleStatement) or (isinstance(core, Partitioned) and not core.division.all_at_once):
+        if self.core.begins_first:
             for place, stream in enumerate(self._streams):
-                self._listening.add(stream, Entry(Opening(self, core), place))
+                self._listening.add(stream, Entry(Opening(self, self.core), place))
 
     @cached_property
     def _entries(self) -> list[tuple[str, Entry]]:
         match self.plan.inputs:
-            case (StreamInput(filter=filter),) if not isinstance(self.core, _HEARING_ALL):
+            case (StreamInput(filter=filter),) if not self.core.hears_all:
                 return [(self._streams[0], entry_of(filter, self, 0, self.environment, no_narrowing))]
             case _:
                 return [(stream, Entry(self, place)) for place, stream in enumerate(self._streams)]
@@ -180,38 +169,34 @@ class ColumnInstance(Instance):
 
     def late(self, phase: Phase, now: int) -> Output:
         """What is due brings this."""
-        self.state, output = late(self.core, self.state, phase, now, self._types)
+        self.state, output = self.core.late(self.state, phase, Batch.nothing(self._types, now))
         self.ask_timers()
         return self._finished(output)
 
     @property
     def beside(self) -> list[ColumnInstance]:
         """The statements whose partitions begin and end together: those of one context, in their order."""
-        if self._context is None or not isinstance(self.core, LifecycleStatement):
+        if self._context is None or not self.core.ends:
             return [self]
         alive = (each for each in self._context.elsewhere if isinstance(each, ColumnInstance) and each.alive)
         return sorted(alive, key=lambda each: each.order)
 
     def paths(self) -> Sequence[tuple[Any, ...]]:
         """Its partitions that never end, as the row executor tells them apart."""
-        core = self.core
-        if not isinstance(core, Partitioned | PartitionTotals):
-            return ()
-        return core.division.paths(core.known(self.state))
+        return self.core.paths(self.state)
 
     def handed_back(self) -> Any | None:
         """Its partitions that end, as the row executor has them."""
-        core = self.core
-        return core.handed_back(self.state) if isinstance(core, LifecycleStatement) else None
+        return self.core.handed_back(self.state)
 
     def ask_timers(self) -> None:
         """Ask for the next instants."""
-        for phase, due in dues(self.core, self.state).items():
+        for phase, due in self.core.dues(self.state).items():
             self.runner.timers.ask(self, phase, due)
 
     def rest(self) -> None:
         """Ask for nothing and hear of nothing while a batch is under way; `listen` ends it."""
-        for phase in dues(self.core, self.state):
+        for phase in self.core.dues(self.state):
             self.runner.timers.ask(self, phase, None)
         self._listening.stop()
 
@@ -233,7 +218,7 @@ class ColumnInstance(Instance):
 
     def rows(self) -> list[Row]:
         """What the statement would show now."""
-        found = contents(self.core, self.state)
+        found = self.core.contents(self.state)
         rows = found if self._finishing is None else map(self._finishing.of_rows, found)
         return [Row(0, values) for each in rows for values in each]
 
@@ -259,14 +244,3 @@ def tell_together(brought: Sequence[tuple[ColumnInstance, Output]]) -> None:
     for part in sorted({part for _, output in brought for part in output.parts}):
         for instance, output in brought:
             instance.tell(output.of_part(part))
-
-
-def context_of(core: Core) -> str | None:
-    """The context whose partitions a core has; one that has all events in one partition has none."""
-    match core:
-        case Partitioned() | PartitionTotals():
-            return core.division.context or None
-        case LifecycleStatement():
-            return core.lives.context
-        case _:
-            return None

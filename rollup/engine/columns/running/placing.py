@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
-from rollup.engine.columns.cores.batches import Core
+from rollup.engine.columns.cores.core import Core
 from rollup.engine.columns.planning import core_of
 from rollup.engine.columns.running.chains import Chains, Link, joined
-from rollup.engine.columns.running.inserting import clocked, hears_clock, inserting
-from rollup.engine.columns.running.refusing import against_refusing
+from rollup.engine.columns.running.inserting import inserting
 from rollup.engine.columns.running.uses import marked, mentioned, streams_of, uses_of
 from rollup.engine.columns.running.varying import Steadiness, against_varying, variables_in
 from rollup.engine.rows.actions import StreamUpdate
@@ -165,17 +164,17 @@ class Placing:
 
     def _beyond(self, name: str, inserted: frozenset[str]) -> str | None:
         """One event may insert what a statement refuses, and must then be refused by itself."""
-        return against_refusing(self.core(name)) if inserted else None
+        return _against_refusing(self.core(name)) if inserted else None
 
     def _out_of_turn(self, name: str, way: Link, ways: Mapping[str, Link]) -> str | None:
         """What the clock brings one who hears of the clock too must have in the order of their timers."""
         core = self.core(name)
-        if isinstance(core, str) or not way.feeds or not clocked(core):
+        if isinstance(core, str) or not way.feeds or not core.clock_brings:
             return None
         chains = Chains(ways)
         reached = {stream for fed in way.feeds for stream in chains.after(fed)}
         hearing = [self.core(other) for other, each in ways.items() if other != name and each.hears & reached]
-        if any(isinstance(each, str) or hears_clock(each) for each in hearing):
+        if any(isinstance(each, str) or each.clock_concerns for each in hearing):
             return "insert into, of rows that the clock brings, for one who hears of the clock too"
         return None
 
@@ -204,3 +203,12 @@ class Placing:
         used = self._used(name, deployed)
         own = {use.removeprefix("> ") for use in used if not use.startswith("< ")}
         return own | (marked(used, "< ") & self._chains.fed)
+
+
+def _against_refusing(core: Core | str) -> str | None:
+    """Why a statement cannot hear what others insert in the midst of a batch, whose events come as they are."""
+    if isinstance(core, str):
+        return None
+    if core.matches:
+        return "a pattern over what is inserted"
+    return None if core.needed is None else "a window by a time over what is inserted"
