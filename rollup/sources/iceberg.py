@@ -65,7 +65,7 @@ class Iceberg(Files):
         """Nothing is made: the table must be there."""
 
     def loaded(self) -> Table:
-        """The table as it is now. Raises ConfigError where it cannot be read."""
+        """The table as it is now. Raises ConfigError where there is none, and SourceError where it cannot be read now."""
         where, catalog = f"[sources.{self.stream.name}]", self.options.get("catalog", "default")
         with needed_by(f"{where} of kind iceberg"):
             from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
@@ -83,7 +83,7 @@ class Iceberg(Files):
             raise ConfigError(f"{where}: the catalog {catalog} has no table {self.name}") from None
         except Exception as problem:  # a catalog raises what its library does
             said = str(problem).partition("\n")[0]
-            raise ConfigError(f"{where}: cannot read the table {self.name}: {type(problem).__name__}: {said}") from None
+            raise SourceError(f"{where}: cannot read the table {self.name}: {type(problem).__name__}: {said}") from None
         return self._table
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> pa.Table:

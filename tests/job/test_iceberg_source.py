@@ -124,6 +124,16 @@ def test_rows_come_in_the_order_of_the_history_and_a_batch_tried_again_has_the_s
     assert read.plan() == 1
 
 
+def test_a_table_that_is_away_is_no_fault_of_the_configuration(tmp_path: Path, table: Table) -> None:
+    append(table, 1)
+    read, warehouse = Read(tmp_path), tmp_path / "ware house"
+    warehouse.rename(tmp_path / "away")
+    with pytest.raises(SourceError, match="cannot read the table"):
+        read.plan()
+    (tmp_path / "away").rename(warehouse)
+    assert read.read() == (wanted(1), [])
+
+
 def test_what_changes_rows_is_refused_by_its_number_and_what_only_moves_them_adds_nothing(
     tmp_path: Path, table: Table
 ) -> None:
