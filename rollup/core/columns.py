@@ -24,7 +24,7 @@ _MOST = 8192
 class Database:
     """A DuckDB database in memory with our functions, and a connection for each thread."""
 
-    def __init__(self, settings: Sequence[str]) -> None:
+    def __init__(self, settings: Sequence[tuple[str, Sequence[object]]]) -> None:
         self._root = duckdb.connect()  # runs no query: a busy connection refuses to be copied
         local_columns.register(self._root)
         self._own = threading.local()
@@ -32,12 +32,12 @@ class Database:
         self._sketches = False
         self.uses = 0
         """How often a connection was asked for, or a little less where several threads ask."""
-        for setting in settings:
-            self.set(setting)
+        for setting, values in settings:
+            self.set(setting, *values)
 
-    def set(self, setting: str) -> None:
-        """Change a setting of the database."""
-        self._root.execute(setting)
+    def set(self, setting: str, *values: object) -> None:
+        """Change a setting of the database; `values` fill its `?`."""
+        self._root.execute(setting, values)
 
     def close(self) -> None:
         """Close every connection."""
@@ -79,23 +79,25 @@ class ColumnEngine:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self._settings = ["SET preserve_insertion_order = true", "SET enable_external_file_cache = false"]
-        self._settings += [] if threads is None else [f"SET threads = {threads}"]
+        self._settings = list[tuple[str, Sequence[object]]]()
         self._newest = Database(self._settings)
         self._own = threading.local()
         self._lock = threading.Lock()
+        self.set("SET preserve_insertion_order = true")
+        self.set("SET enable_external_file_cache = false")
+        if threads is not None:
+            self.set("SET threads = ?", threads)
         close_at_exit(self)
 
     def confine(self, folders: Sequence[str]) -> None:
         """Let queries read files of some folders only, and nothing else outside of this process; for good."""
-        allowed = ", ".join("'" + folder.replace("'", "''") + "'" for folder in folders)
-        self.set(f"SET allowed_directories = [{allowed}]")
+        self.set("SET allowed_directories = ?", list(folders))
         self.set("SET enable_external_access = false")
 
-    def set(self, setting: str) -> None:
-        """Change a setting of the database at hand, and of those that come after it."""
-        self._settings.append(setting)
-        self._newest.set(setting)
+    def set(self, setting: str, *values: object) -> None:
+        """Change a setting of the database at hand, and of those that come after it; `values` fill its `?`."""
+        self._settings.append((setting, values))
+        self._newest.set(setting, *values)
 
     def close(self) -> None:
         """Close every connection; the engine is of no more use."""
