@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import pyarrow as pa
+
 from rollup.engine.columns.cores.batches import Batch, Output
 from rollup.engine.columns.evaluate import evaluate
 from rollup.engine.expressions import Expr
@@ -114,3 +116,38 @@ class Core(ABC):
     def handed_back(self, state: State) -> Any | None:
         """Its partitions that end, as the row executor has them."""
         return None
+
+
+class BeforeAnother(Core):
+    """A core whose events go on to another, `main`: what the clock brings is that one's."""
+
+    main: Core
+
+    @property
+    @abstractmethod
+    def kinds(self) -> list[pa.DataType]:
+        """What the fields of the events that go on are carried as."""
+
+    @property
+    def phase(self) -> Phase:
+        """That of the other."""
+        return self.main.phase
+
+    @property
+    def clock_brings(self) -> bool:
+        """Whether it brings rows of the other."""
+        return self.main.clock_brings
+
+    def dues(self, state: State) -> dict[Phase, int | None]:
+        """Those of the other."""
+        return self.main.dues(state.held()["main"])
+
+    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
+        """What is due of the other."""
+        held = state.held()
+        main, output = self.main.late(held["main"], phase, Batch.nothing(self.kinds, nothing.now))
+        return state.instead({**held, "main": main}), output
+
+    def content(self, state: State) -> list[tuple[Any, ...]]:
+        """The rows of the other."""
+        return self.main.content(state.held()["main"])

@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rollup.engine.columns.cores.batches import TIMER, Batch, Output
-from rollup.engine.columns.cores.core import Core
+from rollup.engine.columns.cores.core import BeforeAnother, Core
 from rollup.engine.columns.cores.matched import Matched
 from rollup.engine.columns.cores.patterns import flat, pattern_of, places_in
 from rollup.engine.columns.cores.renewing import Renewing
 from rollup.engine.columns.cores.rewriting import rewritten
-from rollup.engine.columns.cores.selected import Selected, selected
+from rollup.engine.columns.cores.selected import selected
 from rollup.engine.columns.evaluate import carried
 from rollup.engine.expressions import Field
 from rollup.engine.rows.plans import Filter, PatternInput, Select, StreamInput
 from rollup.engine.rows.windows.counted import KeepAll, Length, LengthBatch
 from rollup.engine.rows.windows.timed import Time, TimeBatch
 from rollup.engine.state import State
-from rollup.engine.timers import Phase
 from rollup.engine.types import RowType
 
 _MATCHES = "matches"
@@ -33,11 +31,11 @@ _WINDOWS = KeepAll | Length | LengthBatch | Time | TimeBatch
 
 
 @dataclass(frozen=True)
-class OfMatches(Core):
+class OfMatches(BeforeAnother):
     """The statement; `plan`: as one over the stream of matches, whose fields are of `type`."""
 
     pattern: Matched | Renewing
-    main: Selected
+    main: Core
     plan: Select
     type: RowType
 
@@ -64,26 +62,6 @@ class OfMatches(Core):
         return self.holding(pattern, main, now), replace(output, event=event)
 
     @property
-    def phase(self) -> Phase:
-        """That of the statement over the matches."""
-        return self.main.phase
-
-    @property
-    def clock_brings(self) -> bool:
-        """Whether it brings rows of the statement over the matches."""
-        return self.main.clock_brings
-
-    def dues(self, state: State) -> dict[Phase, int | None]:
-        """Those of the statement over the matches."""
-        return self.main.dues(state.held()["main"])
-
-    def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
-        """What is due of the statement over the matches."""
-        held = state.held()
-        main, output = self.main.late(held["main"], phase, Batch.nothing(self.kinds, nothing.now))
-        return state.instead({**held, "main": main}), output
-
-    @property
     def matches(self) -> bool:
         """It is a pattern."""
         return True
@@ -91,10 +69,6 @@ class OfMatches(Core):
     def roomy(self, state: State, batch: Batch) -> bool:
         """Whether the pattern can take it."""
         return self.pattern.roomy(state.held()["pattern"], batch)
-
-    def content(self, state: State) -> list[tuple[Any, ...]]:
-        """The rows of the statement over the matches."""
-        return self.main.content(state.held()["main"])
 
 
 def _placed(matches: Output, output: Output) -> np.ndarray:

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from rollup.core.untyped import pc
 from rollup.engine.columns.cores.batches import Batch, Output
-from rollup.engine.columns.cores.core import Core
+from rollup.engine.columns.cores.core import BeforeAnother, Core
 from rollup.engine.columns.cores.covering import KEYS, against, filtered, first, wide
 from rollup.engine.columns.cores.held import LONG_LISTS, short
 from rollup.engine.columns.cores.keeping import behind
@@ -43,7 +43,7 @@ from rollup.engine.types import RowType
 
 
 @dataclass(frozen=True)
-class PriorAccess(Core):
+class PriorAccess(BeforeAnother):
     """The statement; `main` reads, behind the fields of its stream, what is `recalled`, by `plan`. `window`: the one whose rows
     are kept here, since `main` keeps none.
     """
@@ -76,7 +76,7 @@ class PriorAccess(Core):
         """The stream with what is recalled."""
         return _reached(self.type, self.recalled)
 
-    @cached_property
+    @property
     def kinds(self) -> list[pa.DataType]:
         """What its fields are carried as."""
         return [carried(kind) for kind in self.reached.fields.values()]
@@ -121,32 +121,18 @@ class PriorAccess(Core):
         ticks = None if output.ticks is None else (output.ticks[0], taken.placed(output.ticks[1]))
         return after, replace(output, event=taken.placed(output.event), ticks=ticks)
 
-    @property
-    def phase(self) -> Phase:
-        """That of the statement that reads."""
-        return self.main.phase
-
-    @property
-    def clock_brings(self) -> bool:
-        """Whether it brings rows of the statement that reads."""
-        return self.main.clock_brings
-
     def dues(self, state: State) -> dict[Phase, int | None]:
         """When the oldest row leaves the window, or what is due of the statement that reads."""
         if self.window is None:
-            return self.main.dues(state.held()["main"])
+            return super().dues(state)
         held, due = state.tables["content"], None
         if isinstance(self.window, Time) and held.num_rows:
             due = held.column("time")[0].as_py() + self.window.span
         return {self.phase: due}
 
     def late(self, state: State, phase: Phase, nothing: Batch) -> tuple[State, Output]:
-        """What is due of the statement that reads."""
-        if self.window is not None:
-            return self.step(state, nothing)
-        held = state.held()
-        main, output = self.main.late(held["main"], phase, Batch.nothing(self.kinds, nothing.now))
-        return state.instead({**held, "main": main}), output
+        """What is due of the statement that reads, or leaves the window."""
+        return super().late(state, phase, nothing) if self.window is None else self.step(state, nothing)
 
     @property
     def needed(self) -> Expr | None:
@@ -155,7 +141,7 @@ class PriorAccess(Core):
 
     def content(self, state: State) -> list[tuple[Any, ...]]:
         """The rows of the window, or of the statement that reads."""
-        return self.main.content(state.held()["main"]) if self.window is None else self.kept(state)
+        return super().content(state) if self.window is None else self.kept(state)
 
     def kept(self, state: State) -> list[tuple[Any, ...]]:
         """The rows of the window: what is `prior` to each, and what is read of them all, the newest of which is the last."""
