@@ -181,8 +181,7 @@ class RecordFolder:
         except FileExistsError:
             raise self._taken(record.number) from None
         except OSError as problem:
-            what = f"cannot write {path}"
-            raise not_done(what, problem) from None
+            raise not_done(f"cannot write {path}", problem) from None
 
     def refuse_taken(self, number: int) -> None:
         """Raise FencedError when the number is taken; `write` does so too, but only after the work is done."""
@@ -205,8 +204,7 @@ class RecordFolder:
         try:
             write_durably(self.folder / name, content)
         except OSError as problem:
-            what = f"cannot write {self.folder / name}"
-            raise not_done(what, problem) from None
+            raise not_done(f"cannot write {self.folder / name}", problem) from None
         return name
 
     def read_rows(self, names: str | Sequence[str]) -> pa.Table:

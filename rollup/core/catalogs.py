@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rollup.core.options import settings, variable
+from rollup.core.options import VARIABLE, settings, variable, with_secrets
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
 
 TYPES = ("rest", "hive", "glue", "dynamodb", "sql", "bigquery")
-_VARIABLE = "_env"
 _OBJECTS = {
     "s3.endpoint": "AWS_ENDPOINT_URL",
     "s3.region": "AWS_REGION",
@@ -34,7 +33,7 @@ def properties(value: Any) -> str | None:
         return found
     if "type" in value and value["type"] not in TYPES:
         return f"a type of catalog: {', '.join(TYPES)}"
-    unset = (name for name, each in value.items() if name.endswith(_VARIABLE) and variable(each))
+    unset = (name for name, each in value.items() if name.endswith(VARIABLE) and variable(each))
     return next((f"{name}: {variable('')}" for name in unset), None)
 
 
@@ -49,8 +48,4 @@ def opened(name: str, given: Mapping[str, Any]) -> Catalog:
     from pyiceberg.catalog import load_catalog
 
     objects = {key: os.environ[variable] for key, variable in _OBJECTS.items() if variable in os.environ}
-    said = {
-        key.removesuffix(_VARIABLE): os.environ[value] if key.endswith(_VARIABLE) else value
-        for key, value in given.items()
-    }
-    return load_catalog(name, **{**objects, **said})
+    return load_catalog(name, **{**objects, **with_secrets(given, f"the catalog {name}")})

@@ -106,6 +106,28 @@ def variable(value: Any) -> str | None:
     return None if isinstance(value, str) and value in os.environ else "the name of a variable that is set"
 
 
+VARIABLE = "_env"
+"""How the name of an option ends whose value is the name of such a variable."""
+
+
+def with_secrets(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Options with what the variables have that some name. Raises ConfigError for one that is not set.
+
+    >>> with_secrets({"uri": "http://host", "token_env": "NOT_THERE"}, "[sources.S]")
+    Traceback (most recent call last):
+    rollup.core.errors.ConfigError: [sources.S]: no variable NOT_THERE is set (token_env)
+    """
+    found = dict[str, Any]()
+    for name, value in given.items():
+        if not name.endswith(VARIABLE):
+            found[name] = value
+        elif (secret := os.environ.get(str(value))) is None:
+            raise ConfigError(f"{where}: no variable {value} is set ({name})")
+        else:
+            found[name.removesuffix(VARIABLE)] = secret
+    return found
+
+
 def any_text(value: Any) -> str | None:
     """A text, which may be empty."""
     return None if isinstance(value, str) else "a text"

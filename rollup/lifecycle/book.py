@@ -72,8 +72,7 @@ class Book:
         except FileNotFoundError:
             return Page()
         except OSError as problem:
-            what = f"cannot read {path}"
-            raise not_done(what, problem) from None
+            raise not_done(f"cannot read {path}", problem) from None
         except (ValueError, TypeError, AttributeError) as problem:
             hint = (
                 "remove it: the declaration is then taken as it stands, and what retention removed is no longer known"

@@ -98,8 +98,7 @@ def damaged(conf: Conf, program: Program) -> Iterator[tuple[str, str]]:
         try:
             yield from ((name, file) for file in place.damaged())
         except OSError as problem:
-            what = f"cannot read the files of {name}"
-            raise not_done(what, problem) from None
+            raise not_done(f"cannot read the files of {name}", problem) from None
 
 
 def changed_statements(conf: Conf, program: Program, accept: bool) -> list[str]:

@@ -89,8 +89,7 @@ class DeltaSink:
 
     def _refused(self, verb: str, problem: Exception) -> StoreError:
         rows = f"{verb} the rows of {self._name} to the table" if verb != "read" else "read the table"
-        what = f"cannot {rows} {self.path}"
-        return not_done(what, problem, AGAIN)
+        return not_done(f"cannot {rows} {self.path}", problem, AGAIN)
 
     def _merge(self, rows: pa.Table, once: CommitProperties) -> None:
         """One row of each key in place of the one that is there; a null is a key as any other.

@@ -71,8 +71,7 @@ class FileSink:
             FileSums(self.folder).add([file.name])
             replace_durably(self._note(line), sealed({"rows": held.rows, "digest": held.digest}))
         except OSError as problem:
-            what = f"cannot write rows into the folder {self.folder}"
-            raise not_done(what, problem, AGAIN) from None
+            raise not_done(f"cannot write rows into the folder {self.folder}", problem, AGAIN) from None
 
     def damaged(self) -> Iterator[str]:
         """See `rollup.sinks.base.Summed`."""

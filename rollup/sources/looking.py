@@ -683,13 +683,8 @@ def _as_text(name: str, there: Sequence[str], most: int) -> Time | None:
     if stamps is not None:
         zoned = any(re.search(r"(Z|[+-]\d\d:?\d\d| [A-Z]\w+/\w+)$", value) for value in there)
         return Time(name, texts=True, offsets=zoned, zones=_zones(there, stamps), **_split(there, stamps))
-    fitting = dict[str, list[int | None]]()
-    for pattern in PATTERNS:
-        if (
-            _by_pattern(there[:200], pattern, most) is not None
-            and (found := _by_pattern(there, pattern, most)) is not None
-        ):
-            fitting[pattern] = found
+    likely = (pattern for pattern in PATTERNS if _by_pattern(there[:200], pattern, most) is not None)
+    fitting = {pattern: found for pattern in likely if (found := _by_pattern(there, pattern, most)) is not None}
     if not fitting:
         return None
     best = max(fitting, key=lambda pattern: sum(at is not None for at in fitting[pattern]))

@@ -121,8 +121,7 @@ class DeadLetters:
             raise StoreError(f"{what}: {str(problem).splitlines()[0]}", hint=_CURE) from None
 
     def _unwritten(self, problem: Exception) -> StoreError:
-        what = f"cannot write dead letters to {self.path}"
-        return not_done(what, problem, _WRITTEN)
+        return not_done(f"cannot write dead letters to {self.path}", problem, _WRITTEN)
 
     def _table(self) -> DeltaTable:
         if not holds_table(self.path):

@@ -114,8 +114,7 @@ class TrueRows:
         except FileNotFoundError:
             return
         except OSError as problem:
-            what = f"cannot read {path}"
-            raise not_done(what, problem) from None
+            raise not_done(f"cannot read {path}", problem) from None
         for line in lines:
             try:
                 step = unsealed(line if line.endswith(b"\n") else b"", _STEP)

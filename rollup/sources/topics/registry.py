@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
@@ -15,6 +14,7 @@ from confluent_kafka.schema_registry.common.schema_registry_client import Schema
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 
 from rollup.core.errors import ConfigError, SourceError
+from rollup.core.options import with_secrets
 from rollup.core.packages import needed_by
 from rollup.core.untyped import pc
 from rollup.sources.topics.schemas import AVRO, PROTOBUF, schema_of
@@ -23,7 +23,6 @@ from rollup.sources.topics.values import Group, Schema, Unread, read_by, unread,
 PREFIX = struct.Struct(">bI")
 """Byte 0 and the number of a schema."""
 NO_PREFIX = "no number of a schema (byte 0 and four more) stands before it"
-_SECRET = "_env"
 _NOT_THERE = 404
 _PATIENCE = {"timeout": 10}
 """Of the client; seconds."""
@@ -38,23 +37,13 @@ class Registered:
             raise ConfigError(f"[sources.{stream}] registry is no address", hint="an address, as http://host:8081")
         bare = address.netloc.rpartition("@")[2]  # what stands before it is a name and a password
         self._stream, self._url = stream, address._replace(netloc=bare).geturl()
-        self._settings = tuple(sorted({**_PATIENCE, **self._read(settings), "url": url}.items()))
+        self._settings = tuple(
+            sorted({**_PATIENCE, **with_secrets(settings, f"[sources.{stream}] registry_settings"), "url": url}.items())
+        )
         try:
             _client(self._settings)  # it refuses settings that it does not know
         except (ValueError, TypeError) as problem:
             raise ConfigError(f"[sources.{stream}] registry_settings: {problem}") from None
-
-    def _read(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the client; of a name that ends with `_env`, the value is in the variable that it names."""
-        found = dict[str, Any]()
-        for name, value in settings.items():
-            if not name.endswith(_SECRET):
-                found[name] = value
-            elif (secret := os.environ.get(str(value))) is None:
-                raise ConfigError(f"[sources.{self._stream}] registry_settings: no variable {value} is set ({name})")
-            else:
-                found[name.removesuffix(_SECRET)] = secret
-        return found
 
     def read(self, values: pa.ChunkedArray) -> tuple[list[Group], list[Unread]]:
         """See `Values`."""

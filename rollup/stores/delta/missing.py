@@ -37,8 +37,7 @@ def is_table(path: Path) -> bool:
     try:
         return holds_table(path)
     except OSError as problem:
-        what = f"cannot look for the table {path}"
-        raise not_done(what, problem) from None
+        raise not_done(f"cannot look for the table {path}", problem) from None
 
 
 def files_at(path: Path, version: int) -> tuple[FileIndex, pa.Schema]:
@@ -132,8 +131,7 @@ def _whole(file: str, seen: tuple[int, ...]) -> bool:
     except ValueError:
         return False
     except OSError as problem:
-        what = f"cannot read {file}"
-        raise not_done(what, problem) from None
+        raise not_done(f"cannot read {file}", problem) from None
     return True
 
 
@@ -209,8 +207,7 @@ def fetched(files: Sequence[str]) -> list[str]:
     try:
         return all_near(files)
     except OSError as problem:
-        what = f"cannot read {problem.filename}"
-        raise not_done(what, problem) from None
+        raise not_done(f"cannot read {problem.filename}", problem) from None
 
 
 def _unreadable(files: Sequence[str]) -> str | None:
@@ -240,8 +237,7 @@ def _gone(files: Iterable[str]) -> list[str]:
     try:
         return absent([at(file) for file in files])
     except OSError as problem:
-        what = f"cannot look into {problem.filename}"
-        raise not_done(what, problem) from None
+        raise not_done(f"cannot look into {problem.filename}", problem) from None
 
 
 def _without(path: Path, gone: list[str]) -> str:

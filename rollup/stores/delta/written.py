@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction
 
-from rollup.core.errors import StoreError, refused_by_system
+from rollup.core.errors import not_done
 from rollup.core.objects import create
 from rollup.stores.delta.index import FileIndex
 from rollup.stores.delta.write import cleaned_behind
@@ -54,8 +54,7 @@ class WrittenTable:
         try:
             self._table.update_incremental()
         except (DeltaError, OSError) as problem:
-            what = f"cannot read the table {self.path}"
-            raise refused_by_system(what, problem) or StoreError(f"{what}: {problem}") from None
+            raise not_done(f"cannot read the table {self.path}", problem) from None
 
     @property
     def index(self) -> FileIndex:

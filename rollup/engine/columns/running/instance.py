@@ -196,8 +196,7 @@ class ColumnInstance(Instance):
 
     def rest(self) -> None:
         """Ask for nothing and hear of nothing while a batch is under way; `listen` ends it."""
-        for phase in self.core.dues(self.state):
-            self.runner.timers.ask(self, phase, None)
+        self.runner.timers.forget(self)
         self._listening.stop()
 
     def tell(self, output: Output) -> None:
