@@ -23,7 +23,7 @@ from rollup.lang.sql.source import position
 from rollup.retrieval.as_of import AsOf
 from rollup.retrieval.explain import explain
 from rollup.retrieval.plan_cache import Planner
-from rollup.retrieval.questions import Ask, bounds
+from rollup.retrieval.questions import Ask, bounds, zone_for
 from rollup.retrieval.tables import Tables
 from rollup.stores.base import Snapshot, Store
 from rollup.stores.registry import open_store
@@ -150,7 +150,7 @@ class Asker:
         commit: int | None = None,
         every: float | None = None,
     ) -> Subscription:
-        """What each commit changes in the rows of a level; iterate over it, also with `async for`.
+        """What each commit changes in the rows per a level or a period; iterate over it, also with `async for`.
 
         `since` leaves out buckets that begin before it: a time, or a range as `within` takes it, of which the start
         counts. `on` is a condition over a row. `commit` is the one that was seen last: the first change has what is
@@ -164,7 +164,7 @@ class Asker:
         if aggregation is None:
             known = ", ".join(self.program.aggregations) or "none"
             raise QueryError(f"{name!r} is no aggregation", hint=f"subscriptions are to aggregations: {known}")
-        start = bounds([since], self.zone)[0] if isinstance(since, str) else since
+        start = bounds([since], zone_for(aggregation, per))[0] if isinstance(since, str) else since
         ask = asked(aggregation, per, start, None if on is None else parse_condition(on))
         return Subscription(self.store(name), self.engine, ask, commit, EVERY if every is None else every)
 

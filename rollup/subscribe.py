@@ -14,25 +14,28 @@ from __future__ import annotations
 
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
-from rollup.core.calendar import WORDS
+from rollup.core.calendar import Duration
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import NoCommitError, QueryError, StoreError
 from rollup.core.identifiers import quoted
-from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, column
+from rollup.followed import Followed, followed
+from rollup.plan.aggregation import TIMESTAMP, ZONE, Aggregation, Key, column
 from rollup.plan.app import Item, Selection
 from rollup.retrieval.answer import FINAL
 from rollup.retrieval.as_of import AsOf
-from rollup.retrieval.questions import Ask, ask_for, per_level
-from rollup.retrieval.since import FIRST, LAST, Hours, Interval, Mark, around_hours, first_open, joined
+from rollup.retrieval.merging import keys_shown
+from rollup.retrieval.questions import Ask, ask_for, is_auto
+from rollup.retrieval.since import FIRST, LAST, Hours, Interval, Mark, around_hours, joined
 from rollup.stores.base import Snapshot, Store
 
 COMMIT, CHANGE, UNTIL = "AGG_COMMIT", "AGG_CHANGE", "AGG_UNTIL"
 CLEARED, REMOVED, ROW, COMPLETE = "cleared", "removed", "row", "commit"
+_SOME_TIME = 1_700_000_000_000
 EVERY = 0.5
 """Seconds between two looks for a new commit."""
 
@@ -85,21 +88,22 @@ class Change:
 class _Place:
     """The commit that the subscriber has seen, and what the next one is compared with.
 
-    `low`: every bucket that begins earlier was closed. `base`: the rows from there on, None where they are not known.
-    `files`: the commit itself, where a store keeps earlier ones. `hours`: digests of the closed rows, of a reader
-    from whom a grant hides rows, where it does not.
+    `level` is what the buckets were made of, and `low` the start before which every one was closed. `base`: the rows
+    from there on, None where they are not known. `files`: the buckets as they were, where a store keeps earlier
+    commits. `hours`: digests of the closed rows, of a reader from whom a grant hides rows, where it does not.
     """
 
     commit: int
     token: object
+    level: Duration
     low: int
     base: pa.Table | None
-    files: Snapshot | None
+    files: Followed | None
     hours: Hours | None = None
 
 
 class Subscription:
-    """The changes of one aggregation at one level; iterate over it, also with `async for`. `close` ends it.
+    """The changes of one aggregation per a level or a period; iterate over it, also with `async for`. `close` ends it.
 
     Without a commit the first change has all rows there are. With one it has what is different since.
     """
@@ -151,7 +155,8 @@ class Subscription:
         try:
             if mark is None or self._is_seen(snapshot, mark):
                 return None
-            change, self._place = self._difference(snapshot, mark, self._earlier(snapshot))
+            now = followed(self.ask, snapshot)
+            change, self._place = self._difference(now, mark, self._earlier(now))
             return change
         finally:
             if snapshot.in_files is None:
@@ -161,11 +166,11 @@ class Subscription:
         place = self._place
         return place is not None and place.commit == snapshot.number and place.token == mark.token
 
-    def _earlier(self, snapshot: Snapshot) -> _Place | None:
+    def _earlier(self, now: Followed) -> _Place | None:
         """What the subscriber has seen; None where that is not known, or of a time before the tables were made anew."""
-        place, begin = self._place, self._begin
+        place, begin, snapshot = self._place, self._begin, now.snapshot
         if place is None and begin is not None:
-            place, self._begin = self._at(snapshot, begin), None
+            place, self._begin = self._at(now, begin), None
         if place is None or place.commit > snapshot.number or (self._limited and not self._is_told(place)):
             return None
         if place.files is None and (mark := snapshot.mark(place.commit)) is not None and mark.token != place.token:
@@ -187,8 +192,9 @@ class Subscription:
         except StoreError:
             return False
 
-    def _at(self, snapshot: Snapshot, commit: int) -> _Place | None:
+    def _at(self, now: Followed, commit: int) -> _Place | None:
         """The place of a commit that another subscription has seen. Raises QueryError for one that is still to come."""
+        snapshot = now.snapshot
         if commit > snapshot.number:
             raise QueryError(
                 f"{self._aggregation.name} has no commit {commit} yet: its newest is {snapshot.number}",
@@ -197,35 +203,35 @@ class Subscription:
         mark = snapshot.mark(commit)
         if mark is None:
             return None
-        low = first_open(self._aggregation, mark.clocks, self.ask.per)
         if snapshot.in_files is None:
-            return _Place(commit, mark.token, low, None, None)
+            return _Place(commit, mark.token, now.level, now.first_open(mark.clocks), None, None)
         try:
-            files = self._store.as_of(AsOf(commit=commit))
-            return _Place(commit, mark.token, low, self._rows(files, low, LAST), files)
+            files = followed(self.ask, self._store.as_of(AsOf(commit=commit)))
+            low = files.first_open(mark.clocks)
+            return _Place(commit, mark.token, files.level, low, self._rows(files, low, LAST), files)
         except StoreError:  # removed meanwhile
             return None
 
-    def _difference(self, snapshot: Snapshot, mark: Mark, place: _Place | None) -> tuple[Change, _Place]:
-        low = first_open(self._aggregation, mark.clocks, self.ask.per)
-        changed = None if place is None else self._changed(snapshot, place, low)
+    def _difference(self, now: Followed, mark: Mark, place: _Place | None) -> tuple[Change, _Place]:
+        snapshot, low = now.snapshot, now.first_open(mark.clocks)
+        changed = None if place is None else self._changed(now, place, low)
         if place is None or changed is None:
-            rows = self._rows(snapshot, FIRST, LAST)
+            rows = self._rows(now, FIRST, LAST)
             found = _Found([(self.ask.start, LAST)], [], [rows])
             base, closed = rows, Hours(self._engine)
         else:
-            base, closed = self._rows(snapshot, place.low, LAST), place.hours
+            base, closed = self._rows(now, place.low, LAST), place.hours
             found = _Found([], [], [])
             self._compare(found, (place.low, LAST), place.base, base)
             for interval in changed:
                 if closed is None:
-                    self._compare(found, interval, self._before(place, interval), self._rows(snapshot, *interval))
+                    self._compare(found, interval, self._before(place, interval), self._rows(now, *interval))
                 else:
-                    closed = self._compare_hours(found, closed, snapshot, interval, place.low)
+                    closed = self._compare_hours(found, closed, now, interval, place.low)
             if low < place.low:
-                base = self._rows(snapshot, low, LAST)
-                closed = None if closed is None else Hours(self._engine).and_of(self._rows(snapshot, FIRST, low))
-        files = snapshot if snapshot.in_files is not None else None
+                base = self._rows(now, low, LAST)
+                closed = None if closed is None else Hours(self._engine).and_of(self._rows(now, FIRST, low))
+        files = now if snapshot.in_files is not None else None
         hours = None
         if closed is not None and files is None and self._limited:
             hours = closed.and_of(self._within(base, FIRST, low))
@@ -233,12 +239,14 @@ class Subscription:
         change = Change(
             snapshot.number, cleared, self._ordered(found.removed, self._names), self._ordered(found.rows, None)
         )
-        return change, _Place(snapshot.number, mark.token, low, self._within(base, low, LAST), files, hours)
+        return change, _Place(snapshot.number, mark.token, now.level, low, self._within(base, low, LAST), files, hours)
 
-    def _changed(self, snapshot: Snapshot, place: _Place, low: int) -> list[Interval] | None:
-        """Where rows of buckets may have changed that were closed at a place."""
-        found = snapshot.changed(self.ask.per, place.commit if place.files is None else place.files)
-        return None if found is None else joined([*found, (low, place.low)], self.ask.start, place.low)
+    def _changed(self, now: Followed, place: _Place, low: int) -> list[Interval] | None:
+        """Where rows of buckets may have changed that were closed at a place; None where nobody knows."""
+        if now.level is not place.level:
+            return None
+        found = now.snapshot.changed(now.level, place.commit if place.files is None else place.files.snapshot)
+        return None if found is None else joined([*now.touched(found), (low, place.low)], self.ask.start, place.low)
 
     def _before(self, place: _Place, interval: Interval) -> pa.Table | None:
         """The rows that were there at a place; None where they are gone."""
@@ -258,10 +266,10 @@ class Subscription:
         gone = self._engine.run(f"SELECT {names} FROM before EXCEPT ALL SELECT {names} FROM now", **tables)
         found.removed.append(gone)
 
-    def _compare_hours(self, found: _Found, hours: Hours, snapshot: Snapshot, interval: Interval, low: int) -> Hours:
+    def _compare_hours(self, found: _Found, hours: Hours, where: Followed, interval: Interval, low: int) -> Hours:
         """As `_compare`, by what is known of the hours before `low` that the interval touches."""
         begin, end = around_hours(interval)
-        now = self._rows(snapshot, begin, min(end, low))
+        now = self._rows(where, begin, min(end, low))
         others = hours.others((begin, end), now)
         for start, stop in others:
             rows = self._within(now, start, stop)
@@ -274,10 +282,10 @@ class Subscription:
         sql = f'SELECT * FROM rows WHERE "{TIMESTAMP}" >= $low AND "{TIMESTAMP}" < $high'
         return self._engine.run(sql, {"low": low, "high": high}, rows=rows)
 
-    def _rows(self, snapshot: Snapshot, low: int, high: int) -> pa.Table:
+    def _rows(self, where: Followed, low: int, high: int) -> pa.Table:
         """The rows of a range of buckets, none of them before those that are subscribed to."""
-        low = max(low, self.ask.start)
-        return self._nothing if low >= high else snapshot.answer(self.ask.over(low, high))
+        found = where.rows(max(low, self.ask.start), high)
+        return self._nothing if found is None else found
 
     def _ordered(self, tables: Sequence[pa.Table], names: Sequence[str] | None) -> pa.Table:
         known = [table for table in tables if table.num_rows] or [*tables[:1], self._nothing][:1]
@@ -289,7 +297,7 @@ class Subscription:
     @property
     def _names(self) -> list[str]:
         """The columns of a row that tell it from any other of the level."""
-        return identity(self._aggregation)
+        return identity(self._aggregation, self.ask.keys)
 
     @property
     def _nothing(self) -> pa.Table:
@@ -310,38 +318,47 @@ def _bound(at: int) -> int | None:
     return None if at in (FIRST, LAST) else at
 
 
-def identity(aggregation: Aggregation) -> list[str]:
-    """The columns that tell rows of one level apart. Raises QueryError where a group key is not among the outputs."""
-    shown = {out.final.name: out.name for out in aggregation.outputs if isinstance(out.final, exp.Column)}
-    lacking = [key.name for key in aggregation.keys if key.name not in shown]
+def identity(aggregation: Aggregation, keys: Sequence[Key]) -> list[str]:
+    """The columns that tell rows apart that have these keys. Raises QueryError where one is not among the outputs."""
+    shown = {key.name: name for name, key in keys_shown(aggregation).items()}
+    lacking = [key.name for key in keys if key.name not in shown]
     if lacking:
         raise QueryError(
             f"{aggregation.name} does not select its group key {lacking[0]}, so nobody could tell which row has changed",
             hint=f"put {lacking[0]} into its select",
         )
     zone = [ZONE] if aggregation.own_zones else []
-    return [TIMESTAMP, *zone, *(shown[key.name] for key in aggregation.keys)]
-
-
-def _names_level(per: object) -> bool:
-    return not isinstance(per, str) or per.strip().lower() in WORDS
+    return [TIMESTAMP, *zone, *(shown[key.name] for key in keys)]
 
 
 def asked(aggregation: Aggregation, per: str, start: int | None = None, on: exp.Expr | None = None) -> Ask:
-    """The question whose answers a subscription compares. Raises QueryError or PlanError.
+    """The question whose answers a subscription compares: `per` is what a question takes but 'auto'.
+
+    Raises QueryError or PlanError.
 
     >>> import rollup
     >>> text = "define stream S (k string, v int, ts long); define aggregation A from S select k, sum(v) as s group by k aggregate by ts every sec ... day;"
     >>> [item.name for item in asked(rollup.parse(text).aggregations["A"], "minutes").selection.items]
     ['AGG_TIMESTAMP', 'k', 's', 'AGG_FINAL']
+    >>> [item.name for item in asked(rollup.parse(text).aggregations["A"], "weeks by ()").selection.items]
+    ['AGG_TIMESTAMP', 's']
     """
-    if not _names_level(per):
+    if is_auto(per):
         levels = ", ".join(level.plural for level in aggregation.levels)
-        hint = f"subscribe to one of {levels}; other periods are of questions"
-        raise QueryError(f"a subscription is of a stored level, and {per!r} is none", hint=hint)
-    level = per_level(aggregation, per)
-    names = dict.fromkeys([TIMESTAMP, *identity(aggregation), *(out.name for out in aggregation.outputs), FINAL])
-    selection = Selection(tuple(Item(name, column(name)) for name in names))
-    ask = ask_for(aggregation, FIRST if start is None else start, LAST, level.plural, selection, on=on)
+        hint = f"one of {levels}, or a period as '15 minutes'"
+        raise QueryError("per 'auto' depends on the ends of a range, and a subscription has no end", hint=hint)
+    found = ask_for(aggregation, 0, 0, per, Selection(None), on=on)
+    if found.period is not None:  # whether one of them can be put together
+        last = found.period.preceding(_SOME_TIME, aggregation.zone)
+        found.part(last, last + 1)
+    keys = found.keys
+    lost = {key.name for key in aggregation.keys} - {key.name for key in keys}
+    outputs = [
+        out.name for out in aggregation.outputs if not lost & {each.name for each in out.final.find_all(exp.Column)}
+    ]
+    final = [] if found.period else [FINAL]
+    names = dict.fromkeys([TIMESTAMP, *identity(aggregation, keys), *outputs, *final])
+    ask = replace(found, selection=Selection(tuple(Item(name, column(name)) for name in names)))
+    ask = replace(ask, start=FIRST if start is None else start, end=LAST)
     ask.prepared()
     return ask

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 def subscribe(
     conf: Annotated[Path, typer.Argument(help="The configuration, a TOML file.")],
     name: Annotated[str, typer.Argument(help="The aggregation.")],
-    per: Annotated[str, typer.Option(help="The level: seconds, minutes, hours, days, months or years.")],
+    per: Annotated[
+        str, typer.Option(help="A level, as minutes, or what else a question takes: '15 minutes', 'weeks by country'.")
+    ],
     since: Annotated[
         str | None, typer.Option(help="Leave out buckets before a time or a range: '2018-01', 'last 2 hours'.")
     ] = None,
@@ -30,7 +32,7 @@ def subscribe(
     to_commit: Annotated[int | None, typer.Option(help="End with this commit, or one behind it.")] = None,
     epoch: Annotated[bool, typer.Option("--epoch", help="Times as milliseconds since 1970.")] = False,
 ) -> None:
-    """Print what each commit changes in the rows of a level, as lines of JSON, until it is interrupted."""
+    """Print what each commit changes in the rows per a level or a period, as lines of JSON, until it is interrupted."""
     found = load(conf)
     from rollup.ask import opened
 

@@ -36,6 +36,8 @@ _NAMES = (
     "july", "august", "september", "october", "november", "december",
 )  # fmt: skip
 _MONDAY = date(1970, 1, 5)
+_SHORTER = 4
+"""The days by which one month may be shorter than another, and one for clock changes."""
 _KEY = r"(?:`[^`]+`|\"[^\"]+\"|[^\W\d]\w*)"
 _TEXT = re.compile(
     r"\s*(?:(\d{1,6})\s*)?([^\W\d]\w*)(?:\s+from\s+(?:the\s+)?([^ ]+(?:\s+\d\d?)?))?"
@@ -98,6 +100,10 @@ class Window:
             return [back(end, self.count, self.unit, zone_name) for end in edges[1:]]
         begins = Period.parse(self.unit).edges(back(edges[0], 2, self.unit, zone_name), edges[-1], zone_name)
         return [begins[bisect_right(begins, at) - 1] for at in edges[:-1]]
+
+    def last(self, end: int, zone_name: str) -> int:
+        """An instant with no window at or behind it that holds one before `end`."""
+        return back(end, -(self.count or 1), self.unit, zone_name) + (0 if self.unit in _CLOCK else _SHORTER * _DAY)
 
 
 @dataclass(frozen=True)
@@ -173,25 +179,37 @@ class Period:
 
         Raises QueryError when there are too many, and of a calendar when there is none.
         """
+        found = self.begun(start, end, zone_name)
+        if self.calendar is not None and not found and start < end:
+            place = self.zone or zone_name
+            every = self.calendar.spans(place)
+            first, last = (to_local(at, place) for at in (every[0].start, every[-1].end))
+            hint = f"they are from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+            raise QueryError(f"no period of {self.calendar.name} begins in this range", hint=hint)
+        return found
+
+    def begun(self, start: int, end: int, zone_name: str) -> tuple[Span, ...]:
+        """As `spans`; of a calendar that has no period there, none."""
+        place = self.zone or zone_name
         if self.calendar is not None:
-            return self._of_calendar(self.calendar, start, end, self.zone or zone_name)
+            return tuple(span for span in self.calendar.spans(place) if start <= span.name < end)
         edges = self.edges(start, end, zone_name)
         if len(edges) < 2:
             return ()
-        starts = edges if self.over is None else self.over.starts(edges, self.zone or zone_name)
+        starts = edges if self.over is None else self.over.starts(edges, place)
         return tuple(map(Span, edges[:-1], starts, edges[1:]))
 
-    def _of_calendar(self, calendar: Calendar, start: int, end: int, zone_name: str) -> tuple[Span, ...]:
-        every = calendar.spans(zone_name)
-        found = tuple(span for span in every if start <= span.name < end)
-        if not found and start < end:
-            first, last = (to_local(at, zone_name) for at in (every[0].start, every[-1].end))
-            hint = f"they are from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
-            raise QueryError(f"no period of {calendar.name} begins in this range", hint=hint)
-        return found
+    def around(self, low: int, high: int, zone_name: str) -> tuple[int, int]:
+        """A range of bucket starts with every row that can be about an instant in low <= t < high.
+
+        >>> Period.parse("15 minutes").around(900_001, 900_002, "+00:00")
+        (900000, 900002)
+        """
+        first = self.preceding(low + 1, zone_name)
+        return first, high if self.over is None else self.over.last(high, self.zone or zone_name)
 
     def preceding(self, start: int, zone_name: str) -> int:
-        """The start of the period before one; of the first one of a calendar, an instant in none."""
+        """The start of the newest period that begins before an instant; before the first one of a calendar, one in none."""
         place = self.zone or zone_name
         if self.calendar is None:
             return self.edges(back(start, 2 * self.count, self.unit, place), start, zone_name)[-2]

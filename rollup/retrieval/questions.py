@@ -22,7 +22,7 @@ from sqlglot import exp
 from rollup.core.calendar import WORDS, Duration, bucket_end, bucket_start, to_local, within_range
 from rollup.core.errors import QueryError, RollupError
 from rollup.core.periods import Period, Span, is_said, said_range
-from rollup.plan.aggregation import TIMESTAMP, Aggregation
+from rollup.plan.aggregation import TIMESTAMP, Aggregation, Key
 from rollup.plan.app import Retrieval, Selection, position
 from rollup.plan.expressions import Scope, condition
 from rollup.plan.types import Type
@@ -51,7 +51,7 @@ from rollup.retrieval.selection import constant, shape
 from rollup.retrieval.trees import Asked, Sides, Value
 
 __all__ = [
-    "Ask", "Question", "Sides", "ask_for", "attributes", "bounds", "bucket_column", "bucket_rows", "late_rows",
+    "Ask", "Question", "Sides", "ask_for", "attributes", "bounds", "bucket_column", "bucket_rows", "is_auto", "late_rows",
     "open_rows", "open_schema",
     "per_level", "plan", "state_rows",
 ]  # fmt: skip
@@ -182,6 +182,11 @@ class Ask(Asked):
             return self._looking(start, end)
         return self._of(start, end, () if self.period is None else self.period.spans(start, end, self.aggregation.zone))
 
+    def part(self, start: int, end: int) -> Ask:
+        """The same question over a part of its range, where no period may begin."""
+        zone = self.aggregation.zone
+        return self._of(start, end, () if self.period is None else self.period.begun(start, end, zone))
+
     def _of(self, start: int, end: int, spans: tuple[Span, ...]) -> Ask:
         if self.period is None:
             return replace(self, start=start, end=end)
@@ -226,6 +231,11 @@ class Ask(Asked):
         ends = [bound for ranges in (self.segments or {}).values() for both in ranges for bound in both]
         given = {place(index): value for index, value in enumerate((*self.constants, *ends))}
         return {"start": self.start, "end": self.end, **given}
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The group keys of its rows."""
+        return self.aggregation.keys if self.groups is None else self.groups.keys
 
     @property
     def form(self) -> object:
@@ -328,10 +338,10 @@ def ask_for(
         if fill is not None and not groups.buckets:
             raise _at(QueryError("`fill` needs buckets: group by AGG_TIMESTAMP", hint="or leave fill out"), node)
     looks, selection = looks_of(selection, attributes(aggregation))
-    if looks and (fill is not None or (groups and not groups.buckets) or aggregation.own_zones or _is_auto(per)):
+    if looks and (fill is not None or (groups and not groups.buckets) or aggregation.own_zones or is_auto(per)):
         hint = "name a level or a period, without fill; rows of several zones have none"
         raise _at(QueryError("previous(x) needs one row a bucket", hint=hint), node)
-    if _is_auto(per):
+    if is_auto(per):
         segments = _at_query(node, lambda: stitched(aggregation, start, end, fill))
         return Ask(aggregation, start, end, max(segments), on, selection, segments=segments, groups=groups)
     width = level_or_period(aggregation, per, node)
@@ -351,7 +361,8 @@ def ask_for(
     return _at_query(node, lambda: ask.over(start, end))
 
 
-def _is_auto(per: object) -> bool:
+def is_auto(per: object) -> bool:
+    """Whether a `per` value leaves the levels to the range."""
     return isinstance(per, str) and per.strip().lower() == AUTO
 
 

@@ -236,6 +236,35 @@ def test_asyncpg_reads_while_others_commit(served: Any) -> None:
     assert told.rows == sums(sent)
 
 
+def test_a_period_in_another_zone_over_all_keys(served: Any) -> None:
+    """The sums of two days each, in plain Python; the days of Kolkata begin 5.5 hours before those of UTC."""
+    _, send, sent = served
+    send([trade(8, 1.25), trade(9, 2.5, "B"), ("A", 4.0, 1, at("2018-01-09T20:00:00"))])
+    expected = dict[int, tuple[float, int]]()
+    for _, price, _, ts in sent:
+        day = (ts + 5.5 * 3_600_000) // 86_400_000
+        start = int((day - day % 2) * 86_400_000 - 5.5 * 3_600_000)
+        total, count = expected.get(start, (0.0, 0))
+        expected[start] = total + price, count + 1
+    found = ""
+    with (
+        psycopg.connect(**login(served), autocommit=True) as client,
+        client.cursor() as cursor,
+        pytest.raises(psycopg.errors.QueryCanceled),
+        cursor.copy(
+            b"COPY (SUBSCRIBE TradeAgg PER '2 days by () in Asia/Kolkata') TO STDOUT (FORMAT csv, HEADER)"
+        ) as copy,
+    ):
+        for data in copy:
+            found += bytes(data).decode()
+            if ",commit," in found:
+                client.cancel_safe()
+    header, *rows = csv.reader(io.StringIO(found))
+    assert "symbol" not in header and "AGG_FINAL" not in header
+    total, trades = header.index("total"), header.index("trades")
+    assert {int(row[3]): (float(row[total]), int(row[trades])) for row in rows if row[1] == "row"} == expected
+
+
 def test_csv_with_a_header_and_a_condition(served: Any) -> None:
     _, send, sent = served
     send([trade(7, 1.0, 'with "," and\nline'), trade(7, 2.0, "other")])
@@ -268,9 +297,9 @@ def test_csv_with_a_header_and_a_condition(served: Any) -> None:
     ("text", "place", "message"),
     [
         ("SUBSCRIBE Nothing PER 'days'", 11, "\"Nothing\"|'Nothing' is not defined"),
-        ("SUBSCRIBE TradeAgg PER 'weeks'", None, "weeks"),
-        ("SUBSCRIBE TradeAgg", 18, "needs a level"),
-        ("SUBSCRIBE TradeAgg PER days", 24, "PER takes a level in quotes"),
+        ("SUBSCRIBE TradeAgg PER 'auto'", None, "a subscription has no end"),
+        ("SUBSCRIBE TradeAgg", 18, "needs a level or a period"),
+        ("SUBSCRIBE TradeAgg PER days", 24, "PER takes a level or a period in quotes"),
         ("SUBSCRIBE TradeAgg PER 'days' LIMIT 3", 31, "cannot stand here"),
         ("SUBSCRIBE TradeAgg PER 'days' FROM COMMIT x", 43, "FROM COMMIT takes a number"),
         ("SUBSCRIBE TradeAgg PER 'days' FROM COMMIT 999999", None, "no commit 999999 yet"),

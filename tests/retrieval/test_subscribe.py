@@ -229,7 +229,7 @@ def _next(listening: Subscription) -> Change:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"per": "weeks"}, "a subscription is of a stored level, and 'weeks' is none .subscribe to one of seconds"),
+        ({"per": "auto"}, "a subscription has no end .one of seconds"),
         ({"per": "days", "on": "nobody = 1"}, "nobody"),
         ({"per": "days", "on": "total ="}, "unexpected"),
         ({"per": "days", "since": "soon"}, "soon"),

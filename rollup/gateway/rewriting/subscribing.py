@@ -28,7 +28,7 @@ from rollup.subscribe import EVERY, Subscription
 
 T = TypeVar("T")
 HINT = (
-    "[COPY (] SUBSCRIBE name PER 'level' [SINCE 'time'] [FROM COMMIT number] [WHERE condition] "
+    "[COPY (] SUBSCRIBE name PER 'level or period' [SINCE 'time'] [FROM COMMIT number] [WHERE condition] "
     "[) TO STDOUT [WITH (FORMAT text | csv, HEADER)]]"
 )
 _LONGEST = 10_000
@@ -38,7 +38,11 @@ _BEGIN = re.compile(rf"{_BLANK}(copy{_BLANK}\({_BLANK})?subscribe\b(?:\s+to\b)?"
 _NAME = re.compile(rf'{_BLANK}(?:\w+\.|"[^"]+"\.)?(?:"((?:[^"]|"")+)"|([^\W\d]\w*))', re.DOTALL)
 _QUOTED = r"'((?:[^']|'')*)'"
 _CLAUSES = {
-    "per": (re.compile(r"\s*\bper\b", re.IGNORECASE), re.compile(rf"{_BLANK}{_QUOTED}"), "a level in quotes"),
+    "per": (
+        re.compile(r"\s*\bper\b", re.IGNORECASE),
+        re.compile(rf"{_BLANK}{_QUOTED}"),
+        "a level or a period in quotes",
+    ),
     "since": (re.compile(r"\s*\bsince\b", re.IGNORECASE), re.compile(rf"{_BLANK}{_QUOTED}"), "a time in quotes"),
     "commit": (re.compile(r"\s*\bfrom\s+commit\b", re.IGNORECASE), re.compile(r"\s*(\d{1,18})\b"), "a number"),
 }
@@ -99,7 +103,7 @@ def wanted(sql: str) -> Wanted | None:
     if where is None and text[at:].strip():
         raise _wrong(sql, at, "this cannot stand here")
     if "per" not in said:
-        raise _wrong(sql, at, "SUBSCRIBE needs a level: PER 'minutes'")
+        raise _wrong(sql, at, "SUBSCRIBE needs a level or a period: PER 'minutes', PER '15 minutes'")
     return Wanted(
         name[1].replace('""', '"') if name[1] else name[2],
         bool(name[1]),
