@@ -60,7 +60,7 @@ class State:
             return {**held, **(own or {})}
 
         lives = any(isinstance(each, Live) for each in states.values())
-        return Live(states, scalars, tables, own) if lives else State(tables(), scalars)
+        return Live(states, scalars, tables, own or {}) if lives else State(tables(), scalars)
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
@@ -76,7 +76,12 @@ class State:
 
     def instead(self, states: Mapping[str, State]) -> State:
         """The same with others held."""
-        return State.holding(states, self.scalars, {key: table for key, table in self.tables.items() if " " not in key})
+        return State.holding(states, self.scalars, self.own)
+
+    @property
+    def own(self) -> Mapping[str, pa.Table]:
+        """Its tables that are none of the states held."""
+        return {key: table for key, table in self.tables.items() if " " not in key}
 
 
 class Live(State):
@@ -91,22 +96,28 @@ class Live(State):
         made: Callable[[], Mapping[str, pa.Table]],
         own: Mapping[str, pa.Table] | None = None,
     ) -> None:
-        for name, value in (("of", of), ("scalars", scalars), ("tables", _Tables(made, own or {}))):
+        for name, value in (("of", of), ("scalars", scalars), ("tables", _Tables(made, own))):
             object.__setattr__(self, name, value)
 
     def held(self) -> dict[str, State]:
         """The states that `holding` made this one of."""
         return dict(self.of)
 
+    @property
+    def own(self) -> Mapping[str, pa.Table]:
+        """Its tables that are none of the states held."""
+        assert isinstance(self.tables, _Tables)
+        return self.tables.own or {}
+
 
 class _Tables(Mapping[str, pa.Table]):
-    """The tables of a live state."""
+    """The tables of a live state; its `own` are all whose names are one word, where it holds others."""
 
-    def __init__(self, made: Callable[[], Mapping[str, pa.Table]], own: Mapping[str, pa.Table]) -> None:
-        self._made, self._own = made, own
+    def __init__(self, made: Callable[[], Mapping[str, pa.Table]], own: Mapping[str, pa.Table] | None) -> None:
+        self._made, self.own = made, own
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self._own[name] if name in self._own else self._made()[name]
+        return self._made()[name] if self.own is None or " " in name else self.own[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._made())

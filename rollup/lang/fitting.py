@@ -71,11 +71,11 @@ def say_undeclared(stream: str, name: str, declared: tuple[str, ...]) -> None:
 def fitting_columns(kinds: RowType, table: pa.Table) -> tuple[pa.Array, ...] | None:
     """The columns of a table as the types of a stream, null where it has none; None where only its values, one by one,
     can tell."""
-    found: list[pa.Array] = []
+    found, names = list[pa.Array](), table.column_names
     for name, kind in kinds.fields.items():
         if kind.arrow is None:
             return None
-        if name not in table.column_names:
+        if name not in names:
             found.append(pa.nulls(table.num_rows, kind.arrow))
             continue
         column = _column(table.column(name), kind.arrow)

@@ -166,10 +166,9 @@ class Engine:
             raise QueryError("the instants of the events go back", hint="order the events by them")
         latest = latest_of(self._most_ahead, self.now // self._scale)
         low, high = FIRST_YEAR * self._scale, LAST_YEAR * self._scale if latest is None else latest * self._scale
-        outside = np.flatnonzero((times < low) | (times > high))
-        if not len(outside):
+        if not len(times) or (times[0] >= low and times[-1] <= high):  # they do not go back
             return times, None
-        first = int(outside[0])
+        first = 0 if times[0] < low else int(np.searchsorted(times, high, "right"))
         try:
             instant(int(times[first]) // self._scale, latest)
         except TimeError as problem:

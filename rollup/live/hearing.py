@@ -250,11 +250,19 @@ def _name(each: Any) -> str:
 
 
 def _of_heap(names: tuple[str, ...], output: Output, kinds: RowType) -> Arrived:
-    of = np.zeros(output.rows, np.int32) if output.statement is None else output.statement.astype(np.int32)
-    statement = pa.DictionaryArray.from_arrays(pa.array(of), _dictionary(names), safe=False)  # places of `names`
-    sign = pa.array(np.ones(output.rows, np.int8) if output.sign is None else output.sign)
+    of = _same(_FIRST, output.rows) if output.statement is None else pa.array(output.statement.astype(np.int32))
+    statement = pa.DictionaryArray.from_arrays(of, _dictionary(names), safe=False)  # places of `names`
+    sign = _same(_COMES, output.rows) if output.sign is None else pa.array(output.sign)
     rows = pa.table(list(output.columns), names=list(kinds.fields))
     return Arrived(statement, pa.array(output.at), sign, rows)
+
+
+_FIRST, _COMES = pa.array(np.zeros(1024, np.int32)), pa.array(np.ones(1024, np.int8))
+
+
+def _same(few: pa.Array, rows: int) -> pa.Array:
+    """The value that stands in a few rows, for so many."""
+    return few.slice(0, rows) if rows <= len(few) else pa.repeat(few[0], rows)
 
 
 @lru_cache(maxsize=64)
@@ -279,9 +287,7 @@ def _of_rows(kinds: RowType, deliveries: Sequence[Delivery]) -> Arrived | None:
 
 def _of_emitted(emitted: Emitted, kinds: RowType) -> Arrived:
     """What a statement has emitted; a column whose values are beyond its type keeps that of the values."""
-    statement = pa.DictionaryArray.from_arrays(
-        pa.array(np.zeros(len(emitted.at), np.int32)), _dictionary((emitted.statement,))
-    )
+    statement = pa.DictionaryArray.from_arrays(_same(_FIRST, len(emitted.at)), _dictionary((emitted.statement,)))
     columns = [
         _cast(column, arrow_type(kind)) for column, kind in zip(emitted.columns, kinds.fields.values(), strict=True)
     ]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sortedcontainers import SortedList
 
 from rollup.engine.row import Row
-from rollup.engine.state import Packer, Unpacker
+from rollup.engine.state import Live, Packer, State, Unpacker
 from rollup.live import Engine
 from tests.profiles import examples
 
@@ -82,3 +83,20 @@ def test_an_event_that_is_heard_as_one_of_what_it_inherits_keeps_both_forms(cut:
         ("j", [{"w": 20, "v": 2}]),
         ("p", [{"rows": [{"p": 7}, {"p": 8}, {"p": 9}]}]),
     ]
+
+
+def test_the_tables_of_what_goes_on_are_made_only_for_who_asks_for_them() -> None:
+    """To make them takes as long as the state is large, and a batch may ask for its own tables each time."""
+    made = list[str]()
+
+    def tables() -> dict[str, pa.Table]:
+        made.append("made")
+        return {"rows": pa.table({"x": [1]})}
+
+    own = pa.table({"y": [2]})
+    whole = State.holding({"main": Live(None, {}, tables)}, {"now": 5}, {"own": own})
+    for state in (whole, whole.instead(whole.held())):
+        assert (state.tables["own"], state.tables.get("another"), "third" in state.tables) == (own, None, False)
+        assert made == []
+    assert {*whole.tables} == {"0 rows", "own"} and whole.tables["0 rows"].to_pylist() == [{"x": 1}]
+    assert made == ["made", "made"]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollup.engine.compiler.arrays import Ints, arrow_type
+from rollup.engine.compiler.arrays import Ints
 from rollup.engine.compiler.cache import Code, code
 from rollup.engine.compiler.codes import Codes
 from rollup.engine.compiler.faults import failure
@@ -87,24 +87,21 @@ class Compiled:
         alive = self._fed[field] = []
         words[0] = len(columns[0]) if columns else 0
         for i, (item, column) in enumerate(zip(kind.of, columns, strict=True)):
-            data, there = self._input(item, column)
-            alive += [data, there]
-            words[1 + 2 * i] = data.ctypes.data
-            words[2 + 2 * i] = 0 if there is None else there.ctypes.data
+            inner = item
+            if isinstance(item, Optional):
+                inner, there = item.of, _there(column)
+                words[2 + 2 * i] = _address(there, alive)
+                column = column.fill_null(False if inner is BOOL else 0) if column.null_count else column
+            words[1 + 2 * i] = _address(self._input(inner, column), alive)
 
-    def _input(self, kind: Type, column: pa.Array) -> tuple[Any, Any]:
-        """The words of a column, and a byte for each value that says whether it is there."""
-        inner = kind.of if isinstance(kind, Optional) else kind
-        there = None
-        if isinstance(kind, Optional):
-            there = np.ones(len(column), np.uint8)
-            if column.null_count:
-                there = np.ascontiguousarray(column.is_valid().to_numpy(zero_copy_only=False)).view(np.uint8)
-                column = column.fill_null(False if inner is BOOL else 0)
-        if inner is CODE:
-            return self.codes.encode(column), there
+    def _input(self, kind: Type, column: pa.Array) -> Any:
+        """The words of a column without nulls, or texts: as Arrow has them where that is a word for each value."""
+        if kind is CODE:
+            return self.codes.encode(column)
+        if column.type.id == (_DOUBLE if kind is FLOAT else _LONG) and len(column):
+            return column
         plain = column.to_numpy(zero_copy_only=False)
-        return np.ascontiguousarray(plain.astype(np.float64 if inner is FLOAT else np.int64, copy=False)), there
+        return np.ascontiguousarray(plain.astype(np.float64 if kind is FLOAT else np.int64, copy=False))
 
     def take(self, field: str) -> list[pa.Array]:
         """The output in a field of type `Table`, column by column; the field is empty then."""
@@ -120,8 +117,25 @@ class Compiled:
                 found.append(self.codes.named(values))
                 continue
             nothing = None if there is None or there.all() else ~there
-            found.append(pa.array(values, arrow_type(inner), mask=nothing))
+            found.append(pa.array(values, mask=nothing))
         return found
+
+
+_LONG, _DOUBLE = pa.int64().id, pa.float64().id
+_THERE = np.ones(1024, np.uint8)
+
+
+def _there(column: pa.Array) -> Any:
+    """A byte for each value, which says whether it is there."""
+    if column.null_count:
+        return np.ascontiguousarray(column.is_valid().to_numpy(zero_copy_only=False)).view(np.uint8)
+    return _THERE if len(column) <= len(_THERE) else np.ones(len(column), np.uint8)
+
+
+def _address(values: Any, alive: list[Any]) -> int:
+    """Where values stand, as long as they are `alive`."""
+    alive.append(values)
+    return values.buffers()[1].address + 8 * values.offset if isinstance(values, pa.Array) else values.ctypes.data
 
 
 def _copied(address: int, count: int, kind: Type) -> Any:

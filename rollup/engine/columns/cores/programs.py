@@ -56,12 +56,13 @@ class Column:
     def values(self, batch: Batch) -> pa.Array:
         """Its values for a batch."""
         if isinstance(self.of, Filter):
-            mask = accepted(self.of, None, batch.columns, batch.rows)
-            return pa.repeat(True, batch.rows) if mask is None else mask
+            passes = accepted(self.of, None, batch.columns, batch.rows)
+            assert passes is not None  # no column says of a filter that all events pass
+            return passes
         found = plain(evaluate(self.of, batch.columns, batch.rows))
         if self.needed is not None and found.null_count:
-            passes = Column(self.needed).values(batch)
-            if pc.any(pc.and_(passes, found.is_null())).as_py():
+            passes, missing = accepted(self.needed, None, batch.columns, batch.rows), found.is_null()
+            if pc.any(missing if passes is None else pc.and_(passes, missing)).as_py():
                 raise timeless()
         if self.filled:
             found = found.fill_null(_FILLS.get(self.of.type.kind, 0))
@@ -88,8 +89,9 @@ class Columns:
 
     def input(self, source: StreamInput, number: int) -> StreamInput:
         """An input over the columns."""
-        passes = self.of(Column(source.filter), number, 0)
-        return StreamInput(Filter(source.filter.stream, (), passes), self._window(source.window, source.filter, number))
+        filter = source.filter
+        passes = self.of(Column(filter), number, 0) if filter.test is not None or filter.equals else None
+        return StreamInput(Filter(filter.stream, (), passes), self._window(source.window, filter, number))
 
     def _window(self, window: Any, filter: Filter, number: int) -> Any:
         """A window over the columns; the row that a condition calls the oldest is another input to it."""

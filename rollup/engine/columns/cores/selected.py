@@ -104,11 +104,7 @@ class Selected(Core):
 
     def _step(self, state: State, batch: Batch, late: Phase | None) -> tuple[State, Output]:
         after, made = fed(self.program, self.given, state, batch, late, self._values)
-        output = self._shown(made)
-        if self.clocked:
-            at, event = (each.to_numpy() for each in made[CLOCK])
-            output = replace(output, ticks=(at, event))
-        return after, output.emitted(self.emitted) if self.emitted != "new" else replace(output, sign=None)
+        return after, self._shown(made).emitted(self.emitted)
 
     @property
     def _values(self) -> Mapping[str, int]:
@@ -118,14 +114,16 @@ class Selected(Core):
         return {each: max(self.many.value, 1) for each in self.program.constants if each.endswith(MANY)}
 
     def _shown(self, made: Mapping[str, Sequence[pa.Array]]) -> Output:
-        """The rows of what the program makes."""
+        """The rows of what the program makes, at the outputs that the clock brings."""
         rows, lists = made[""], iter(self.lists)
         columns = [
             each if kind.element is None else listed(each, made[next(lists)][0])
             for each, kind in zip(rows[3:], self.kinds, strict=True)
         ]
         (at, event, sign), fields = (each.to_numpy() for each in rows[:3]), values_of(columns, self.kinds)
-        output = Output(at, event, tuple(evaluate(each, fields, len(at)) for each in self.columns), sign=sign)
+        shown = tuple(evaluate(each, fields, len(at)) for each in self.columns)
+        ticks = tuple(each.to_numpy() for each in made[CLOCK]) if self.clocked else None
+        output = Output(at, event, shown, sign=None if self.emitted == "new" else sign, ticks=ticks)
         mask = passing(self.chosen, fields, len(at))
         return output if mask is None else output.where(mask)
 
