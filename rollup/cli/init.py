@@ -250,10 +250,10 @@ class _Draft:
         yield "count() as events"
         for each in self.measures:
             name, bare = self.names[each.name], self.names[each.name].strip("`")
-            yield from (f"{f}({name}) as {f}_{bare}" for f in ("sum", "avg", "min", "max"))
+            yield from (f"{f}({name}) as {_written(f'{f}_{bare}')}" for f in ("sum", "avg", "min", "max"))
         if self.counted is not None:
-            bare = self.names[self.counted.name]
-            yield f"distinctCount({bare}) as different_{bare.strip('`')}"
+            name = self.names[self.counted.name]
+            yield f"distinctCount({name}) as {_written('different_' + name.strip('`'))}"
 
     def _levels(self) -> tuple[str, str]:
         if all(at % _DAY == 0 for at in self.time.instants):
@@ -282,7 +282,9 @@ class _Draft:
             if self.names[each.name].strip("`") != each.name and self.seen.options.get("header", True)
         }
         if renamed:
-            pairs = ", ".join(f"{key} = {_toml(value)}" for key, value in renamed.items())
+            pairs = ", ".join(
+                f"{key if key.isascii() else _toml(key)} = {_toml(value)}" for key, value in renamed.items()
+            )
             yield f"columns = {{ {pairs} }}   # the attributes whose columns have other names"
         absent = [
             self.names[each.name].strip("`")
@@ -376,26 +378,46 @@ _LETTERS = str.maketrans(
 
 
 def _latin(text: str) -> str:
-    """A text with the letters of ASCII for letters with marks; those of other scripts stay.
+    """A text with the letters of ASCII for Latin letters with marks; other scripts stay as they are.
 
-    >>> _latin("Größe"), _latin("année"), _latin("город")
-    ('Groesse', 'annee', 'город')
+    >>> _latin("Größe"), _latin("année"), _latin("війна"), _latin("ชื่อ")
+    ('Groesse', 'annee', 'війна', 'ชื่อ')
     """
-    written = unicodedata.normalize("NFC", text).translate(_LETTERS)
-    return "".join(c for c in unicodedata.normalize("NFKD", written) if not unicodedata.combining(c))
+    written = unicodedata.normalize("NFKC", text).translate(_LETTERS)
+    parts = ((each, unicodedata.normalize("NFKD", each)) for each in written)
+    return "".join(bare[0] if bare[0].isascii() else each for each, bare in parts)
+
+
+def _identifier(text: str) -> str:
+    """What a text calls an attribute: all that stands in identifiers, of any script, and `_` for the rest.
+
+    >>> _identifier("цена, руб."), _identifier("列"), _identifier("%"), _identifier("2nd")
+    ('цена_руб', '列', 'column', 'c_2nd')
+    """
+    parts = (each if f"a{each}".isidentifier() else " " for each in _latin(text))
+    word = "_".join("".join(parts).replace("_", " ").split()) or "column"
+    return f"c_{word}" if not word.isidentifier() or word.startswith("AGG_") else word
+
+
+def _written(word: str) -> str:
+    """An identifier as the languages take it: in backticks what is a keyword, or of another script.
+
+    >>> _written("price"), _written("цена"), _written("select")
+    ('price', '`цена`', '`select`')
+    """
+    from rollup.lang.siddhi.apps import keywords
+
+    return word if word.isascii() and word.lower() not in keywords() else f"`{word}`"
 
 
 def _attributes(columns: list[str]) -> dict[str, str]:
-    """A name of an attribute for each column, different from all others in any case; keywords in backticks."""
-    from rollup.lang.siddhi.apps import keywords
-
+    """A name of an attribute for each column, different from all others in any case."""
     found, taken = dict[str, str](), set[str]()
     for name in columns:
-        word = re.sub(r"\W+", "_", _latin(name), flags=re.ASCII).strip("_") or "column"
-        word = f"c_{word}" if word[0].isdigit() or word.startswith("AGG_") else word
-        base, number = word, 2
+        base, number = _identifier(name), 2
+        word = base
         while word.lower() in taken:
             word, number = f"{base}_{number}", number + 1
         taken.add(word.lower())
-        found[name] = f"`{word}`" if word.lower() in keywords() else word
+        found[name] = _written(word)
     return found

@@ -61,7 +61,8 @@ class Files:
     need not be there).
 
     For csv and json also `encoding` (of the files' text, UTF-8); for csv `header` (true), `separator` (,) and `null` (the
-    texts that stand for null, the empty one).
+    texts that stand for null, the empty one). The header of a CSV file is the first line that names the attributes'
+    columns; titles and remarks may stand above it.
 
     A file counts when its name appears, whatever its age, so write it aside and rename it. `create` (false) makes the
     folder when it is not there.
@@ -295,7 +296,8 @@ class Files:
     def delimited(self, path: str) -> Delimited:
         """A CSV file as it is configured."""
         header = bool(self.options.get("header", True))
-        return Delimited(self.near(path), header, self.options.get("separator", ","), nulls(self.options))
+        file = Delimited(self.near(path), header, self.options.get("separator", ","), nulls(self.options))
+        return file.headed(lambda names: not self.missing(names))
 
     def _csv(self, engine: ColumnEngine, path: str, received: int) -> _Read:
         file = self.delimited(path)

@@ -28,7 +28,7 @@ from rollup.core.errors import ConfigError, RollupError
 from rollup.plan.reading import Unreadable, read
 from rollup.plan.time_patterns import letters
 from rollup.plan.types import Type
-from rollup.sources.content.delimited import Delimited, column
+from rollup.sources.content.delimited import Delimited, column, is_record
 from rollup.sources.content.encodings import in_utf8, no_text, written_in
 from rollup.sources.content.lines import blocks, lines
 from rollup.sources.topics.value_kinds import values_of
@@ -278,19 +278,24 @@ def _texts(kind: str, files: Sequence[Path], options: dict[str, Any]) -> Generat
 def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
     records, remarks = list[dict[str, Any]](), list[str]()
     for file in files[:_FILES]:
+        above = _above(file)
         if "separator" not in options:
-            options |= _dialect(file)
+            options |= _dialect(file, len(above))
         header, separator = options.get("header", True), options.get("separator", ",")
-        delimited = Delimited(str(file), header, separator, ("",))
+        delimited = Delimited(str(file), header, separator, ("",), len(above) if header else 0)
         names = delimited.names() if header else []
         width = options.pop("width", len(records[0]) if records else 1)
         names = names or [f"c{n + 1}" for n in range(width)]
         rows, dead = delimited.records(len(names), MOST)
-        if dead.num_rows > rows.num_rows and (above := _above(file)):
+        if said := next(filter(None, above), ""):
             many = "a line" if len(above) == 1 else f"{len(above)} lines"
-            raise ConfigError(
-                f"{file.name} has {many} above its header, as {next(filter(None, above), '')[:60]!r}",
-                hint=f"take them away: tail -n +{len(above) + 1}",
+            if not header:
+                raise ConfigError(
+                    f"{file.name} has {many} above its records, as {said[:60]!r}, and no header",
+                    hint=f"take {'it' if len(above) == 1 else 'them'} away: tail -n +{len(above) + 1}",
+                )
+            remarks.append(
+                f"the header of {file.name} is line {len(above) + 1}: {many} above it, as {said[:60]!r}, are no records"
             )
         if dead.num_rows:
             remarks.append(f"{dead.num_rows} lines of {file.name} are no records: {dead['reason'][0].as_py()}")
@@ -308,20 +313,23 @@ def _csv(files: Sequence[Path], options: dict[str, Any]) -> Found:
 
 
 def _above(file: Path) -> list[str]:
-    """The lines above the first that has as many fields as most have."""
-    text = next(blocks(str(file), _HEAD), b"").decode(errors="replace").splitlines()[:1000]
-    best = (1, 0)
+    """The lines above the first that can be a header or a record of as many fields as most lines have."""
+    text = next(blocks(str(file), _HEAD), b"").decode(errors="replace").split("\n")[:1000]
+    found = list[tuple[bool, int, int]]()
     for separator in ",;\t|":
-        widths = [len(next(csv.reader([line], delimiter=separator), ())) for line in text]
+        lines = [next(csv.reader([line.rstrip("\r")], delimiter=separator), []) for line in text]
+        widths = [len(fields) for fields in lines]
         usual = max(filter(None, widths), key=widths.count, default=1)
-        best = max(best, (usual, widths.index(usual) if usual in widths else 0))
-    return text[: best[1]]
+        above = next((at for at, fields in enumerate(lines) if is_record(fields, usual)), 0)
+        found.append((usual > 1, -above, usual))
+    return text[: -max(found)[1]]
 
 
-def _dialect(file: Path) -> dict[str, Any]:
+def _dialect(file: Path, above: int) -> dict[str, Any]:
     try:
         found = duckdb.execute(
-            "SELECT delimiter, hasheader, len(columns) FROM sniff_csv(?, sample_size = 2000)", [str(file)]
+            "SELECT delimiter, hasheader, len(columns) FROM sniff_csv(?, sample_size = 2000, skip = ?)",
+            [str(file), above],
         ).fetchone()
     except duckdb.Error as problem:
         raise ConfigError(f"{file.name} cannot be read as CSV: {str(problem).splitlines()[0]}") from None

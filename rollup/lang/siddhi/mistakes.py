@@ -90,6 +90,7 @@ def told(text: str, problem: UnexpectedInput, grammar: Lark, cure: Cure) -> Synt
     }
     hint = (
         _doubled(found, text[:place])
+        or _of_another_script(text, place)
         or cure(found, before, text[place:], accepted, {word.lower() for word in keywords})
         or _expected(accepted, grammar)
     )
@@ -158,6 +159,15 @@ def _doubled(found: str, before: str) -> str | None:
     if found[0] == "'":
         return 'a text with a single quote stands in double ones: "it\'s"'
     return "a text with a double quote stands in single ones: 'a \"b\"'"
+
+
+def _of_another_script(text: str, place: int) -> str | None:
+    """A name with letters that no bare name has."""
+    begin = place - len(re.findall(r"\w*\Z", text[:place])[0])
+    name = re.split(r"[\s!-/:-@\[-^`{-~]", text[begin:], maxsplit=1)[0]
+    if text[place : place + 1].isascii() or not name.isidentifier():
+        return None
+    return f"a name with letters beyond a to z stands in backticks: `{name}`"
 
 
 def _quoted(found: str, before: str) -> str | None:

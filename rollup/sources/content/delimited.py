@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import duckdb
@@ -27,6 +27,8 @@ _UNEVEN = (b'"', b"\r")
 """What a block without empty lines must not have for each of its newlines to be the end of one record."""
 _HEAD, _COUNTED = 64 << 10, 1 << 20
 """Bytes that are read at once to see the beginning of a file, and to count its records: these stay in the cache."""
+_TITLES = 100
+"""The lines among which a header is looked for."""
 Read = Callable[[str], tuple[int, pa.Table]]
 """What makes events of a relation of texts: how many rows it has, and its dead letters."""
 csv.field_size_limit(sys.maxsize)
@@ -37,14 +39,40 @@ def column(place: int) -> str:
     return f"column_{place}"
 
 
+def is_record(fields: Sequence[str], width: int) -> bool:
+    """Whether a line can be a record or the header of a table so many columns wide; titles and remarks are not.
+
+    >>> [is_record(each, 3) for each in (["a", "b", "c"], ["1", "", "2"], ["Report", "", ""], ["# by me"])]
+    [True, True, False, False]
+    """
+    return len(fields) == width and sum(map(bool, fields)) >= min(2, width)
+
+
 @dataclass(frozen=True)
 class Delimited:
-    """A CSV file and how it is written; `nulls` are the texts that stand for null."""
+    """A CSV file and how it is written; `nulls` are the texts that stand for null.
+
+    `above` are the lines that come before it: those of a title, a remark or `sep=;`.
+    """
 
     path: str
     header: bool
     separator: str
     nulls: tuple[str, ...]
+    above: int = 0
+
+    def headed(self, fits: Callable[[Sequence[str]], bool]) -> Delimited:
+        """The same from its header on, the first line whose names fit, where no line above it can be a record.
+
+        Without such a line it is the file as it is.
+        """
+        if not self.header or fits(self.names()):
+            return self
+        lines = [self._fields(each) for each in next(blocks(self.path, _HEAD), b"").split(b"\n")[:_TITLES]]
+        at = next((at for at, names in enumerate(lines) if isinstance(names, list) and fits(names)), 0)
+        width = len(lines[at])
+        below = not any(isinstance(each, list) and is_record(each, width) for each in lines[:at])
+        return replace(self, above=at) if at and below else self
 
     def names(self) -> list[str]:
         """The names in the first line; one that stands there again has its number beside it.
@@ -80,7 +108,7 @@ class Delimited:
         for name in _REJECTS:
             engine.connection.execute(f"DROP TABLE IF EXISTS {name}")
         typed = ", ".join(f"{column(place)}: 'VARCHAR'" for place in range(columns))
-        options = f"header = {self.header}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = [{', '.join(map(text, self.nulls))}]"
+        options = f"header = {self.header}, skip = {self.above}, delim = {text(self.separator)}, quote = '\"', escape = '\"', nullstr = [{', '.join(map(text, self.nulls))}]"
         rejects = f"store_rejects = true, rejects_scan = {text(_REJECTS[0])}, rejects_table = {text(_REJECTS[1])}"
         rows, dead = read(
             "(SELECT *, ROW_NUMBER() OVER () - 1 AS __arrival FROM "
@@ -96,7 +124,11 @@ class Delimited:
     def _records(self) -> int:
         """How many records there are: lines that are not empty, and end where no quote is open."""
         count, opened = 0, 0
-        for block in blocks(self.path, _COUNTED):
+        for number, block in enumerate(blocks(self.path, _COUNTED)):
+            if self.above and not number:
+                block = block.split(b"\n", self.above)[-1]
+            if not block:
+                continue
             found = np.frombuffer(block, np.uint8)
             newline = found == ord("\n")
             filled = not newline[0] and not (newline[1:] & newline[:-1]).any()
@@ -149,7 +181,7 @@ class Delimited:
             lines += block.removesuffix(b"\n").split(b"\n")
             if most is not None and len(lines) - lines.count(b"") - lines.count(b"\r") >= most:
                 break
-        at = 0
+        at = self.above
         while at < len(lines):
             upto = self._end(lines, at)
             record = b"\n".join(lines[at:upto])
