@@ -305,8 +305,8 @@ def load(path: Path | str) -> Conf:
         raise ConfigError(f"{path}: dead letters are a Delta table in {str(conf.tables)!r}", hint=wanted)
     variables = checked(f"{path}: [storage]", table(f"{path}: [storage]", raw.get("storage", {})))
     paths = (each.get("path", "") for each in (conf.store, *conf.sinks.values(), *conf.sources.values()))
-    if any(is_object(str(path)) for path in (conf.checkpoint, *paths)):
-        use(variables)
+    if names := [str(path) for path in (conf.checkpoint, *paths) if is_object(str(path))]:
+        use(variables, names)
     return conf
 
 

@@ -46,6 +46,7 @@ jars() {
   say "they are in $where"
   say "fetching the schema registry of the tests (once)"
   "$PY" -m tests.servers.registry
+  "$PY" -m tests.servers.hdfs
 }
 
 # The console is tested in a real browser. Where Debian's cannot be installed, its tests say so and are left out.

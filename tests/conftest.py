@@ -23,6 +23,7 @@ from tests.conformance.results import Collector
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tests.servers.hdfs import HdfsServer
     from tests.servers.kafka import KafkaBroker
     from tests.servers.postgres import NewUrl, PostgresServer
     from tests.servers.registry import SchemaRegistry
@@ -164,22 +165,40 @@ def new_url(database: str) -> NewUrl:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that names `s3` or `bucket` runs on each S3 server; one that asks for it in its midst, on the quick one."""
-    if "s3" in metafunc.fixturenames:
+    """A test that names `s3` or `bucket` runs on each S3 server, one that names `afar` on HDFS too; one that asks for
+    them in its midst, on the quick one."""
+    if "object_server" in metafunc.fixturenames:
         servers = ["moto", pytest.param("versitygw", marks=pytest.mark.slow)]
-        metafunc.parametrize("s3", servers, indirect=True, scope="session")
+        if "afar" in metafunc.fixturenames:
+            servers.append(pytest.param("hdfs", marks=pytest.mark.slow))
+        metafunc.parametrize("object_server", servers, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def s3(request: pytest.FixtureRequest) -> Iterator[S3Server]:
-    """A running S3 server. Tests share it: take a `bucket`."""
+def object_server(request: pytest.FixtureRequest) -> Iterator[S3Server | HdfsServer]:
+    """A running server of objects by name. Tests share it: take a `bucket`, or a place `afar`."""
+    from tests.servers.hdfs import HdfsServer
     from tests.servers.s3 import S3_SERVERS
 
-    server = S3_SERVERS[getattr(request, "param", "moto")]()
+    server = {**S3_SERVERS, "hdfs": HdfsServer}[getattr(request, "param", "moto")]()
     try:
         yield server.start()
     finally:
         server.stop()
+
+
+@pytest.fixture
+def afar(object_server: S3Server | HdfsServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """An empty place, as `s3://name` or `hdfs://host:port/name`, which this process and those that it starts can reach."""
+    for name, value in {**object_server.environment, "ROLLUP_CACHE_OBJECTS": str(tmp_path / "copies")}.items():
+        monkeypatch.setenv(name, value)
+    return object_server.new_bucket()
+
+
+@pytest.fixture(scope="session")
+def s3(object_server: S3Server) -> S3Server:
+    """A running S3 server."""
+    return object_server
 
 
 @pytest.fixture

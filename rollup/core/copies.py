@@ -23,7 +23,7 @@ LIMIT = "ROLLUP_OBJECTS_MB"
 """The variable that says how many megabytes copies may take."""
 _LIMIT_MB = 4096
 _AT_ONCE = 8
-_SERVERS = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ACCOUNT_NAME", "AZURITE_BLOB_STORAGE_URL")
+_SERVERS = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ACCOUNT_NAME", "AZURITE_BLOB_STORAGE_URL", "HADOOP_CONF_DIR")
 """What says, beside the name of a bucket, which one it is."""
 _IN_USE = 600.0
 """Seconds since its last use for which a copy stays in any case."""

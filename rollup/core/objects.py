@@ -15,26 +15,16 @@ import io
 import os
 import re
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import timedelta
-from functools import lru_cache
 from pathlib import Path, PosixPath
 from threading import get_native_id
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from rollup.core.errors import ConfigError
+from rollup.core.object_clients import CLIENTS, Client, client_of
 
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
-
-SCHEMES = ("s3", "az", "abfss")
-"""The object stores whose names are read and written."""
 _NAME = re.compile(r"([a-z][a-z0-9+.-]*):/+([^/]+)(?:/+(.*))?\Z", re.DOTALL)
-_PREFIXES = ("AWS_", "AZURE_", "AZURITE_")
-_STATUS = re.compile(r"status code: (\d{3}[A-Za-z ]*)")
-_DETAIL = re.compile(r"(?:: Error performing|: Generic|\n|<).*", re.DOTALL)
-_RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=30)}
 
 
 def at(text: str | Path, base: Path | None = None) -> Path:
@@ -52,7 +42,17 @@ def at(text: str | Path, base: Path | None = None) -> Path:
 
 def is_object(text: str) -> bool:
     """Whether a text is the name of an object."""
-    return text.partition("://")[0] in SCHEMES and "://" in text
+    return package_of(text) is not None
+
+
+def package_of(text: str) -> str | None:
+    """The package that reads and writes what has a name; None for a file of this machine.
+
+    >>> package_of("hdfs://namenode:8020/tables"), package_of("/tables")
+    ('hdfs_native', None)
+    """
+    scheme, found, _ = text.partition("://")
+    return CLIENTS.get(scheme) if found else None
 
 
 class ObjectPath(PosixPath):
@@ -76,12 +76,17 @@ class ObjectPath(PosixPath):
         """The name within its bucket."""
         return self._split[2] or ""
 
-    @property
-    def store(self) -> ObjectStore:
-        """The client of its bucket."""
+    @contextmanager
+    def _asking(self) -> Generator[Client]:
+        """The client of its bucket. Errors are raised as those of a system, without what was sent: that can name a key."""
         scheme, bucket, _ = self._split
-        settings = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_PREFIXES)))
-        return _client(f"{scheme}://{bucket}", settings)
+        client = client_of(scheme, bucket)
+        try:
+            yield client
+        except Exception as problem:
+            if (meaning := client.meaning(problem)) is None:
+                raise
+            raise OSError(*meaning, str(self)) from None
 
     @property
     def _split(self) -> tuple[str, str, str | None]:
@@ -100,18 +105,18 @@ class ObjectPath(PosixPath):
         return True
 
     def is_dir(self, **_: Any) -> bool:
-        return next(self._below(), None) is not None
+        return next(self.listed(), None) is not None
 
     def exists(self, **_: Any) -> bool:
         return self.is_file() or self.is_dir()
 
     def stat(self, **_: Any) -> os.stat_result:
         """Its size and time; the number of the file is that of its content, as the store has it."""
-        import obstore
-
-        with self._asking():
-            found = obstore.head(self.store, self.key)
-        return _stat(found)
+        with self._asking() as client:
+            found = client.head(self.key)
+        seconds = found.modified // 1000
+        number = zlib.crc32(found.tag.encode())
+        return os.stat_result((0o100644, number, 0, 1, 0, 0, found.size, seconds, seconds, seconds))
 
     def iterdir(self) -> Generator[Self]:
         yield from (self / name for name in names_in(self))
@@ -125,8 +130,8 @@ class ObjectPath(PosixPath):
 
     def rglob(self, pattern: str, **_: Any) -> Iterator[Self]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Those of all levels whose last name is as a pattern."""
-        for key in self._below():
-            path = self / key.removeprefix(f"{self.key}/")
+        for name, _modified in self.listed():
+            path = self / name
             if fnmatch.fnmatchcase(path.name, pattern):
                 yield path
 
@@ -142,10 +147,8 @@ class ObjectPath(PosixPath):
     # reading and writing
 
     def read_bytes(self) -> bytes:
-        import obstore
-
-        with self._asking():
-            return bytes(obstore.get(self.store, self.key).bytes())
+        with self._asking() as client:
+            return client.get(self.key)
 
     def read_text(self, encoding: str | None = None, errors: str | None = None, newline: str | None = None) -> str:
         return self.read_bytes().decode(encoding or "utf-8", errors or "strict")
@@ -155,10 +158,8 @@ class ObjectPath(PosixPath):
         return io.BytesIO(self.read_bytes())
 
     def write_bytes(self, data: Any) -> int:
-        import obstore
-
-        with self._asking():
-            obstore.put(self.store, self.key, bytes(data), use_multipart=False)
+        with self._asking() as client:
+            client.put(self.key, bytes(data))
         return len(data)
 
     def write_text(
@@ -168,11 +169,9 @@ class ObjectPath(PosixPath):
 
     def create(self, content: bytes) -> None:
         """As `create`. An answer may be lost on its way and the request come twice: what is there then is ours."""
-        import obstore
-
         try:
-            with self._asking():
-                obstore.put(self.store, self.key, content, mode="create", use_multipart=False)
+            with self._asking() as client:
+                client.create(self.key, content)
         except OSError as problem:
             try:
                 if self.read_bytes() == content:
@@ -190,98 +189,38 @@ class ObjectPath(PosixPath):
         """Nothing: it is gone with its last object."""
 
     def unlink(self, missing_ok: bool = False) -> None:
-        import obstore
-
         if not missing_ok and not self.is_file():
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self))
-        with self._asking():
-            obstore.delete(self.store, self.key)
+        with self._asking() as client:
+            client.delete([self.key])
 
     def rename(self, target: Any) -> Self:
-        """One after the other: whoever looks meanwhile finds some objects under both names, and none under neither."""
-        import obstore
-
-        for name in [self.key] if self.is_file() else [*self._below()]:
-            with self._asking():
-                obstore.copy(self.store, name, target.key + name.removeprefix(self.key))
-                obstore.delete(self.store, name)
+        with self._asking() as client:
+            client.move(self.key, target.key)
         return target
+
+    def names(self) -> list[str]:
+        """As `names_in`."""
+        with self._asking() as client:
+            return client.names(self.key)
 
     def listed(self) -> Iterator[tuple[str, int]]:
         """All objects whose names begin so: the rest of the name, and when it was written, ms."""
-        import obstore
-
         prefix = f"{self.key}/" if self.key else ""
-        with self._asking():
-            for some in obstore.list(self.store, prefix or None):
-                for each in some:
-                    yield each["path"].removeprefix(prefix), int(each["last_modified"].timestamp() * 1000)
+        with self._asking() as client:
+            for found in client.below(self.key):
+                yield found.key.removeprefix(prefix), found.modified
 
     def fetch(self, file: Path) -> None:
         """Write its bytes into a file of this machine, piece by piece."""
-        import obstore
-
-        with self._asking(), file.open("wb") as target:
-            for piece in obstore.get(self.store, self.key).stream():
+        with self._asking() as client, file.open("wb") as target:
+            for piece in client.pieces(self.key):
                 target.write(piece)
 
     def remove_all(self) -> None:
         """Remove all objects whose names begin so."""
-        import obstore
-
-        if found := [*self._below()]:
-            with self._asking():
-                obstore.delete(self.store, found)
-
-    def _below(self) -> Iterator[str]:
-        import obstore
-
-        with self._asking():
-            for some in obstore.list(self.store, f"{self.key}/" if self.key else None):
-                yield from (each["path"] for each in some)
-
-    @contextmanager
-    def _asking(self) -> Generator[None]:
-        """Errors of the object store as those of a system, without what it sent: that can name a key."""
-        from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
-
-        try:
-            yield
-        except FileNotFoundError:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self)) from None
-        except AlreadyExistsError:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self)) from None
-        except (PermissionDeniedError, UnauthenticatedError):
-            raise OSError(errno.EACCES, "the object store does not allow it", str(self)) from None
-        except BaseError as problem:
-            status = _STATUS.search(str(problem))
-            said = status[1].strip() if status else _DETAIL.sub("", str(problem)) or type(problem).__name__
-            raise OSError(errno.EIO, f"the object store answers: {said}", str(self)) from None
-
-
-def _stat(found: Mapping[str, Any]) -> os.stat_result:
-    import zlib
-
-    seconds = int(found["last_modified"].timestamp())
-    number = zlib.crc32(str(found["e_tag"]).encode())
-    return os.stat_result((0o100644, number, 0, 1, 0, 0, found["size"], seconds, seconds, seconds))
-
-
-@lru_cache(32)
-def _client(bucket: str, settings: tuple[tuple[str, str], ...]) -> ObjectStore:
-    from obstore.store import from_url
-
-    given = dict(settings)
-    profile: Any = None
-    if "AWS_PROFILE" in given and "AWS_ACCESS_KEY_ID" not in given:
-        try:
-            from obstore.auth.boto3 import Boto3CredentialProvider
-        except ImportError:
-            raise ConfigError(f"{bucket}: a profile is read by boto3", hint="`pip install boto3`") from None
-        profile = Boto3CredentialProvider()
-    plain = any(value.startswith("http://") for value in given.values())
-    options: Any = {"timeout": "20s", "allow_http": plain}
-    return from_url(bucket, client_options=options, retry_config=_RETRIES, credential_provider=profile)
+        with self._asking() as client:
+            client.clear(self.key)
 
 
 def create(path: Path, content: bytes) -> None:
@@ -329,14 +268,7 @@ def replace_durably(path: Path, content: bytes) -> None:
 
 def names_in(folder: Path) -> list[str]:
     """The names in a folder. Raises FileNotFoundError where there is none, but not for objects: none has one."""
-    if not isinstance(folder, ObjectPath):
-        return os.listdir(folder)
-    import obstore
-
-    with folder._asking():  # pyright: ignore[reportPrivateUsage]
-        found = obstore.list_with_delimiter(folder.store, folder.key or None)
-    paths = [*(each["path"] for each in found["objects"]), *found["common_prefixes"]]
-    return [path.rstrip("/").rpartition("/")[2] for path in paths]
+    return folder.names() if isinstance(folder, ObjectPath) else os.listdir(folder)
 
 
 def holds_table(folder: Path) -> bool:

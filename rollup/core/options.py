@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from rollup.core.entries import loaded
 from rollup.core.errors import ConfigError
-from rollup.core.objects import is_object
+from rollup.core.objects import is_object, package_of
 from rollup.core.packages import needed_by
 
 Check = Callable[[Any], str | None]
@@ -61,22 +61,24 @@ def folder(value: Any) -> str | None:
 
 
 def place(value: Any) -> str | None:
-    """A path of this machine, or the name of a place in an object store.
+    """A path of this machine, or the name of a place in an object store or in HDFS.
 
     >>> place("/data/in"), place("s3://bucket/in"), place("ftp://host/in")
-    (None, None, 'a path of this machine, as /data/in, or s3://bucket/…, az://container/…; ftp:// is not read or written')
+    (None, None, 'a path of this machine, as /data/in, or s3://bucket/…, az://container/…, hdfs://host:port/…; ftp:// is not read or written')
     >>> place("s3:///in")
-    'the name of a bucket after s3://'
+    'the name of a bucket or host after s3://'
     """
     if not isinstance(value, str) or not is_object(value):
         said = folder(value)
-        return said and said.replace("/data/in;", "/data/in, or s3://bucket/…, az://container/…;")
+        return said and said.replace("/data/in;", "/data/in, or s3://bucket/…, az://container/…, hdfs://host:port/…;")
     scheme, _, rest = value.partition("://")
-    return f"the name of a bucket after {scheme}://" if not rest.partition("/")[0] else None
+    return f"the name of a bucket or host after {scheme}://" if not rest.partition("/")[0] else None
 
 
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|[][\\^|\x00-\x1f\x7f]")
 """What Delta's library takes for another sign, or cannot read, in the place of a table."""
+_MISREAD_BY = {"hdfs_native": re.compile(r"[^A-Za-z0-9._~=+,@/-]")}
+"""The same by the package that writes there, where it is more."""
 
 
 def delta_place(value: Any) -> str | None:
@@ -84,11 +86,21 @@ def delta_place(value: Any) -> str | None:
 
     >>> delta_place("/data/Größen #1"), delta_place("/data/a%20b")
     (None, "a path without '%20', which Delta's library cannot read there; also not [ ] \\\\ ^ | and control characters")
+    >>> delta_place("hdfs://host:8020/a b")
+    "a path without ' ', which Delta's library cannot read there; in HDFS letters and digits of ASCII and - . _ ~ = + , @ only"
     """
-    found = None if place(value) else _MISREAD.search(value)
-    if found is None:
-        return place(value)
-    return f"a path without {found[0]!r}, which Delta's library cannot read there; also not [ ] \\ ^ | and control characters"
+    if said := place(value):
+        return said
+    package = package_of(value)
+    name = value.partition("://")[2].partition("/")[2] if package else value
+    if found := _MISREAD_BY.get(package or "", _MISREAD).search(name):
+        others = (
+            "in HDFS letters and digits of ASCII and - . _ ~ = + , @ only"
+            if package in _MISREAD_BY
+            else "also not [ ] \\ ^ | and control characters"
+        )
+        return f"a path without {found[0]!r}, which Delta's library cannot read there; {others}"
+    return None
 
 
 def address(value: Any) -> str | None:

@@ -16,6 +16,7 @@ EXTRAS = {
     "avro": ("fastavro", "polars"),
     "protobuf": ("grpc_tools", "google"),
     "objects": ("obstore",),
+    "hdfs": ("hdfs_native",),
     "telemetry": ("openlineage", "opentelemetry"),
     "iceberg": ("pyiceberg",),
     "lsp": ("pygls",),

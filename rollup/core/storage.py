@@ -7,12 +7,13 @@ pages: this process and those that it starts have it in their environment, as th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
 from rollup.core.copies import LIMIT
 from rollup.core.errors import ConfigError
+from rollup.core.objects import package_of
 from rollup.core.options import Known, refuse_unknown, text, whole
 from rollup.core.packages import needed_by
 
@@ -52,11 +53,13 @@ def checked(where: str, given: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def use(variables: Mapping[str, str]) -> None:
-    """Let this process, and those that it starts, reach object stores. Raises ConfigError without the library."""
-    with needed_by("an object store"):
-        if find_spec("obstore") is None:
-            raise ModuleNotFoundError(name="obstore")
+def use(variables: Mapping[str, str], names: Iterable[str]) -> None:
+    """Let this process, and those that it starts, reach what has some names. Raises ConfigError without a library."""
+    for name in names:
+        package = package_of(name)
+        with needed_by(name):
+            if package is not None and find_spec(package) is None:
+                raise ModuleNotFoundError(name=package)
     os.environ.update(variables)
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
         os.environ["AWS_ALLOW_HTTP"] = "true"

@@ -76,7 +76,8 @@ REFUSED = {
     "serve": (["serve", "conf.toml"], "`rollup serve`", "postgres"),
     "ui": (["ui", "conf.toml"], "the console", "ui"),
     "lsp": (["lsp"], "the language server", "lsp"),
-    "objects": (["query", "objects.toml", _QUESTION], "an object store", "objects"),
+    "objects": (["query", "objects.toml", _QUESTION], "s3://bucket/store", "objects"),
+    "hdfs": (["query", "hdfs.toml", _QUESTION], "hdfs://host:8020/store", "hdfs"),
     "telemetry": (["maintain", "telemetry.toml"], "[telemetry] lineage", "telemetry"),
     "plan for iceberg": (["plan", "planned.toml"], "[store] iceberg", "iceberg"),
     "iceberg": (["maintain", "iceberg.toml"], "[store] iceberg", "iceberg"),
@@ -94,6 +95,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
     (folder / "conf.toml").write_text(plain.replace("[store]", '[sources.S]\nkind = "rate"\n[store]'))
     (folder / "sql.toml").write_text(plain.replace('kind = "delta"\npath = "store"', 'kind = "sql"\nurl = "sqlite://"'))
     (folder / "objects.toml").write_text(plain.replace('"store"', '"s3://bucket/store"'))
+    (folder / "hdfs.toml").write_text(plain.replace('"store"', '"hdfs://host:8020/store"'))
     (folder / "telemetry.toml").write_text(f'{plain}\n[telemetry]\nlineage = "http://127.0.0.1:1"\n')
     (folder / "iceberg.toml").write_text(f'{plain}\niceberg = {{ namespace = "t", uri = "http://127.0.0.1:1" }}\n')
     source = '[sources.S]\nkind = "rate"\n[store]'

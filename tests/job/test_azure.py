@@ -41,7 +41,7 @@ def azure() -> Iterator[AzureServer]:
 
 
 @pytest.fixture(params=["az://{}", "abfss://{}@devstoreaccount1.dfs.core.windows.net"], ids=["az", "abfss"])
-def bucket(azure: AzureServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+def afar(azure: AzureServer, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """An empty container by each of its names, which this process and those that it starts can reach."""
     for name, value in {**azure.environment, "ROLLUP_CACHE_OBJECTS": str(tmp_path / "copies")}.items():
         monkeypatch.setenv(name, value)
@@ -50,13 +50,13 @@ def bucket(azure: AzureServer, request: pytest.FixtureRequest, monkeypatch: pyte
 
 @pytest.mark.spark
 def test_a_job_with_all_that_it_has_in_a_container_answers_as_one_in_folders(
-    tmp_path: Path, spark: SparkSession, bucket: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, afar: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in os.environ.items():
         if name.startswith("AZUR"):  # the session is older than the container
             monkeypatch.setitem(spark.sparkContext.environment, name, value)
     jobs = dict[str, Job]()
-    for name, place in (("near", str(tmp_path / "all")), ("far", bucket)):
+    for name, place in (("near", str(tmp_path / "all")), ("far", afar)):
         (tmp_path / name).mkdir()
         source = {"kind": "json", "path": f"{place}/in", "max_files_per_batch": 1, "create": True}
         job = Job(tmp_path / name, source, store=f'kind = "delta"\npath = "{place}/tables"')
@@ -70,12 +70,12 @@ def test_a_job_with_all_that_it_has_in_a_container_answers_as_one_in_folders(
         text = "".join(json.dumps(trade) + "\n" for trade in trades) + "none\n"
         (tmp_path / "all" / "in").mkdir(parents=True, exist_ok=True)
         (tmp_path / "all" / "in" / f"{number}.json").write_text(text)
-        at(f"{bucket}/in/{number}.json").write_bytes(text.encode())
+        at(f"{afar}/in/{number}.json").write_bytes(text.encode())
         for job in jobs.values():
             job.run(spark)
         for per in ("seconds", "years"):
             found = {name: answers(job.conf, "symbol, total, low, mean, events", per) for name, job in jobs.items()}
             assert found["near"] == found["far"] != []
     assert len(jobs["far"].letters()) == 3
-    assert sorted(names_in(at(bucket))) == ["checkpoint", "in", "tables"]
-    assert not list((tmp_path / "far").glob("*/*")) and not list(tmp_path.glob("**/az:*"))
+    assert sorted(names_in(at(afar))) == ["checkpoint", "in", "tables"]
+    assert not list((tmp_path / "far").glob("*/*")) and not list(tmp_path.glob("**/*:*"))

@@ -325,14 +325,14 @@ def test_a_column_for_an_attribute_that_is_none_is_refused(tmp_path: Path) -> No
         of("json", tmp_path, columns={"prize": "p"}).check()
 
 
-@pytest.mark.parametrize("path", ["s3:///in", "hdfs://name/in", "gs://b", "file:///in"])
+@pytest.mark.parametrize("path", ["s3:///in", "gs://name/in", "gs://b", "file:///in"])
 def test_an_address_is_refused_and_makes_no_folder_of_that_name(tmp_path: Path, path: str) -> None:
     job = Job(tmp_path, {"kind": "json", "path": path, "create": True})
     scheme = path.split(":")[0]
     said = (
-        "the name of a bucket after s3://"
+        "the name of a bucket or host after s3://"
         if scheme == "s3"
-        else f"or s3://bucket/…, az://container/…; {scheme}:// is not read or written"
+        else f"or s3://bucket/…, az://container/…, hdfs://host:port/…; {scheme}:// is not read or written"
     )
     with pytest.raises(ConfigError, match=said):
         job.conf  # noqa: B018

@@ -1,6 +1,6 @@
 """Tables in an object store: the same answers, killed at any moment, and no secret where people look.
 
-The servers obey `If-None-Match: *`. What comes of a job is compared with what the same job leaves in a
+The servers obey `If-None-Match: *`, and HDFS renames without replacing. What comes of a job is compared with what the same job leaves in a
 folder.
 """
 
@@ -61,8 +61,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return found_in(folder)
 
 
-def test_names_of_objects_are_paths(bucket: str) -> None:
-    folder = at(f"{bucket}/a b/ü")
+def test_names_of_objects_are_paths(afar: str) -> None:
+    folder = at(f"{afar}/a b/ü")
     assert names_in(folder) == [] and not folder.exists()
     (folder / "one").write_text("1")
     (folder / "in" / "two").write_bytes(b"22")
@@ -72,29 +72,29 @@ def test_names_of_objects_are_paths(bucket: str) -> None:
     assert absent([folder / "one", folder / "three"]) == [str(folder / "three")]
     assert [path.name for path in folder.glob("*/two")] == ["two"]
     assert list(folder.rglob("two")) == [folder / "in" / "two"]
-    (folder / "in").rename(at(f"{bucket}/other"))
-    assert at(f"{bucket}/other/two").read_bytes() == b"22" and not (folder / "in").exists()
+    (folder / "in").rename(at(f"{afar}/other"))
+    assert at(f"{afar}/other/two").read_bytes() == b"22" and not (folder / "in").exists()
     remove_all(folder)
     assert not folder.exists()
     with pytest.raises(FileNotFoundError):
         (folder / "one").read_bytes()
 
 
-def test_what_is_no_request_is_refused_and_makes_no_local_file(bucket: str, tmp_path: Path) -> None:
+def test_what_is_no_request_is_refused_and_makes_no_local_file(afar: str, tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is an object") as refused:
-        os.listdir(at(bucket))
+        os.listdir(at(afar))
     assert refused.value.errno == errno.ENOTSUP
 
 
-def test_a_name_can_be_made_once(bucket: str) -> None:
-    create(at(f"{bucket}/record"), b"first")
+def test_a_name_can_be_made_once(afar: str) -> None:
+    create(at(f"{afar}/record"), b"first")
     with pytest.raises(FileExistsError):
-        create(at(f"{bucket}/record"), b"second")
-    assert at(f"{bucket}/record").read_bytes() == b"first"
+        create(at(f"{afar}/record"), b"second")
+    assert at(f"{afar}/record").read_bytes() == b"first"
 
 
-def test_of_two_jobs_that_make_one_commit_one_is_refused(bucket: str) -> None:
-    records = [RecordFolder(at(f"{bucket}/_rollup/A")) for _ in range(2)]
+def test_of_two_jobs_that_make_one_commit_one_is_refused(afar: str) -> None:
+    records = [RecordFolder(at(f"{afar}/_rollup/A")) for _ in range(2)]
     records[0].write(Record(1, {"SECONDS": 1}, {}, {}))
     with pytest.raises(FencedError, match="commit 1 of A was made by another job"):
         records[1].write(Record(1, {"SECONDS": 2}, {}, {}))
@@ -153,25 +153,25 @@ def child(bucket: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
-def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(bucket: str, whole: Any, fault: str) -> None:
-    killed = subprocess.run(child(bucket), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
+def test_killed_and_restarted_nothing_is_lost_and_nothing_counts_twice(afar: str, whole: Any, fault: str) -> None:
+    killed = subprocess.run(child(afar), env={**os.environ, "ROLLUP_FAULT": fault}, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
-    faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
-    assert found_in(at(f"{bucket}/tables")) == whole
+    faults_child.work(at(f"{afar}/tables"), faults_child.APP, "q1")
+    assert found_in(at(f"{afar}/tables")) == whole
 
 
 @pytest.mark.slow
-def test_two_jobs_at_once_leave_what_one_leaves(bucket: str, whole: Any) -> None:
-    jobs = [subprocess.Popen(child(bucket), stderr=subprocess.PIPE, text=True) for _ in range(2)]
+def test_two_jobs_at_once_leave_what_one_leaves(afar: str, whole: Any) -> None:
+    jobs = [subprocess.Popen(child(afar), stderr=subprocess.PIPE, text=True) for _ in range(2)]
     try:
         for job in jobs:
             _, said = job.communicate(timeout=120)
-            assert job.returncode == 0 or "only one job may write an aggregation" in said
+            assert job.returncode == 0 or "only one job may write an aggregation" in said, said
     finally:
         for job in jobs:
             job.kill()
-    faults_child.work(at(f"{bucket}/tables"), faults_child.APP, "q1")
-    assert found_in(at(f"{bucket}/tables")) == whole
+    faults_child.work(at(f"{afar}/tables"), faults_child.APP, "q1")
+    assert found_in(at(f"{afar}/tables")) == whole
 
 
 @pytest.mark.slow
@@ -190,15 +190,15 @@ def test_a_disturbed_way_to_the_store_loses_nothing_and_doubles_nothing(bucket: 
     assert found_in(at(f"{bucket}/tables")) == whole
 
 
-def test_copies_take_a_bounded_place(bucket: str, tmp_path: Path) -> None:
+def test_copies_take_a_bounded_place(afar: str, tmp_path: Path) -> None:
     for number in range(4):
-        file = at(f"{bucket}/part-{number}.parquet")
+        file = at(f"{afar}/part-{number}.parquet")
         file.write_bytes(bytes(1000))
         near = copies.near(file)
         os.utime(near, (number, number))
     copies.sweep(2500)
     assert len(list(copies.place().iterdir())) == 2
-    assert copies.near(at(f"{bucket}/part-0.parquet")).stat().st_size == 1000
+    assert copies.near(at(f"{afar}/part-0.parquet")).stat().st_size == 1000
 
 
 @pytest.mark.parametrize(
@@ -257,3 +257,9 @@ def test_a_store_that_is_away_is_named_without_the_keys(bucket: str, monkeypatch
         with pytest.raises(StoreError, match=r"cannot read s3://.*: the object store") as refused:
             RecordFolder(at(f"{bucket}/_rollup/A")).numbers()
     assert SECRET not in str(refused.value)
+
+
+def test_a_name_node_that_is_away_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rollup.core.object_clients._PATIENCE", {"dfs.client.failover.max.attempts": "1"})
+    with pytest.raises(StoreError, match=r"cannot read hdfs://127.0.0.1:9/_rollup/A: HDFS answers: Connection refused"):
+        RecordFolder(at("hdfs://127.0.0.1:9/_rollup/A")).numbers()

@@ -13,6 +13,7 @@ from deltalake.schema import PrimitiveType
 
 from rollup.core.calendar import Duration
 from rollup.core.errors import StoreError
+from rollup.stores.delta.store import DeltaStore
 from tests.lifecycle.conftest import trades
 from tests.lifecycle.filejob import FileJob, Place
 from tests.lifecycle.test_replay_verify import everything
@@ -176,4 +177,24 @@ def test_a_column_of_another_program_is_refused_and_goes_with_the_version_before
         table.restore(table.version() - 1)
     place.add(*rest)
     FileJob(place.conf).run()
+    assert rollup("verify", place.conf.path, "--raw")[0] == 0
+
+
+def test_a_version_made_while_a_start_opens_the_tables_is_harmless(
+    place: Place, rollup: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a second job that makes the tables at the same time."""
+    _, rest = begun(place, compacted=False)
+    opened = DeltaStore._open_tables  # pyright: ignore[reportPrivateUsage]
+
+    def slowly(store: DeltaStore) -> bool:
+        fresh = opened(store)
+        for table in tables(place):
+            property_(table)
+        return fresh
+
+    place.add(*rest)
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaStore, "_open_tables", slowly)
+        FileJob(place.conf).run()
     assert rollup("verify", place.conf.path, "--raw")[0] == 0

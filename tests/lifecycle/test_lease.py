@@ -279,9 +279,9 @@ def test_a_job_in_a_bucket_has_time_for_a_sign_of_life(tmp_path: Path, where: st
 
 
 @pytest.mark.slow
-def test_a_paused_job_with_its_tables_in_a_bucket_is_fenced_when_it_wakes(bucket: str, tmp_path: Path) -> None:
+def test_a_paused_job_with_its_tables_in_a_bucket_is_fenced_when_it_wakes(afar: str, tmp_path: Path) -> None:
     """S3 says times in whole seconds."""
-    store = f'kind = "delta"\npath = "{bucket}/tables"\n'
+    store = f'kind = "delta"\npath = "{afar}/tables"\n'
     assert_fenced(Place(tmp_path, "@OutOfOrder('correct') ", store=store).write(), takeover=6.0)
 
 

@@ -437,6 +437,8 @@ class DeltaStore:
         written = self._tables[name]
         self._compacted.discard(name)
         pinned, version = version, standing(self._path(name), version)
+        if version > written.version:  # made since the table was opened
+            written.reread()
         if written.version == version:
             return
         self._say_undone(name, pinned)
