@@ -88,20 +88,27 @@ class Iceberg(Files):
 
     def planned(self, frame: DataFrame, checkpoint: Path, batch: int) -> pa.Table:
         """The data files of a batch's snapshots in their order. Raises SourceError when one is expired."""
+        return self.data_files([file.path for file in planned(checkpoint, batch)], f"batch {batch} has it")
+
+    def data_files(self, names: Sequence[str], why: str) -> pa.Table:
+        """The data files of snapshots by their names in the log. Raises SourceError when one is expired."""
         table, rows = self.loaded(), list[dict[str, Any]]()
-        for file in planned(checkpoint, batch):
-            _, number = _parts(file.path)
+        for name in names:
+            _, number = _parts(name)
             snapshot = table.snapshot_by_id(number)
             if snapshot is None:
-                raise SourceError(
-                    f"snapshot {number} of {self.name} is expired, and batch {batch} has it: it cannot be read any more"
-                )
+                raise SourceError(f"snapshot {number} of {self.name} is expired, and {why}: it cannot be read any more")
             reason, paths = self._added(table, snapshot)
-            for path in [file.path] if reason else paths:
+            for path in [name] if reason else paths:
                 rows.append(
                     {"path": path, "modified": snapshot.timestamp_ms * 1000, "place": len(rows), "refused": reason}
                 )
         return pa.Table.from_pylist(rows, schema=_ROWS)
+
+    def expired(self, names: Collection[str]) -> list[str]:
+        """Those of some snapshots, by their names in the log, that the table no longer has."""
+        table = self.loaded()
+        return [name for name in names if table.snapshot_by_id(_parts(name)[1]) is None]
 
     def _added(self, table: Table, snapshot: Snapshot) -> tuple[str, list[str]]:
         """Why nothing of a snapshot is taken, or the data files that it adds."""
@@ -235,4 +242,6 @@ def _place(path: str) -> str:
         return urlsplit(path).path if path.startswith("file:") else path
     if scheme == "file":
         return named(path)
-    raise ConfigError(f"the data file {path} is in no place that can be read: a folder, s3://, az:// or abfss://")
+    raise ConfigError(
+        f"the data file {path} is in no place that can be read: a folder, s3://, az://, abfss:// or hdfs://"
+    )

@@ -53,6 +53,23 @@ def of_table(options: str | Mapping[str, str], table: str) -> Dataset:
     return Dataset(f"{system}://{place}", ".".join([str(found.database), *_SCHEMA.get(system, ()), table]))
 
 
+def of_catalog(options: Mapping[str, Any]) -> Dataset:
+    """A table of a catalog of Iceberg, without who may read it.
+
+    >>> of_catalog({"table": "lake.trades", "uri": "postgresql+psycopg2://ann:secret@db:5433/lake"})
+    Dataset(namespace='postgresql+psycopg2://db:5433/lake', name='lake.trades')
+    >>> of_catalog({"table": "lake.trades", "catalog": "lake"})
+    Dataset(namespace='iceberg://lake', name='lake.trades')
+    """
+    uri = options.get("uri") or options.get("properties", {}).get("uri")
+    if uri is None:
+        return Dataset(f"iceberg://{options.get('catalog', 'default')}", options["table"])
+    scheme, _, rest = uri.partition("://")
+    place = rest.partition("?")[0]
+    server, slash, name = place.partition("/")
+    return Dataset(f"{scheme}://{server.rpartition('@')[2]}{slash}{name}", options["table"])
+
+
 def _given(options: Mapping[str, Any]) -> Iterator[Dataset]:
     """Those that the options of a source or a sink name; none where nothing is stored (`rate`, `console`)."""
     if "path" in options:
@@ -61,6 +78,8 @@ def _given(options: Mapping[str, Any]) -> Iterator[Dataset]:
         yield of_table(
             {name: options[name] for name in ("url", "username", "password") if name in options}, options["table"]
         )
+    elif options.get("kind") == "iceberg":
+        yield of_catalog(options)
     elif "servers" in options:
         server = options["servers"].split(",")[0].strip().rpartition("//")[2]
         for topic in topics_of(options) or filter(None, [options.get(PATTERN)]):

@@ -25,6 +25,7 @@ from rollup.hosts.spark.tasks.results import Kind, Result
 from rollup.hosts.spark.tasks.shard_step import shifted
 from rollup.hosts.spark.tasks.task import TaskSpec, by_offset
 from rollup.lifecycle.replay.raw_files import FILES, FileReader, RawFile
+from rollup.lifecycle.replay.raw_iceberg import SnapshotReader
 from rollup.lifecycle.replay.raw_kafka import KafkaReader
 from rollup.lifecycle.replay.rebuild import Span
 from rollup.plan.aggregation import Aggregation, Clock
@@ -126,7 +127,7 @@ class RawSource:
     @property
     def entire(self) -> bool:
         """Whether a range is looked for in all that was taken, in one order of arrival."""
-        whole = [isinstance(each, FileReader) and each.options["kind"] != "delta" for each in self._readers.values()]
+        whole = [isinstance(each, FileReader) and each.entire for each in self._readers.values()]
         return whole == [True] and self.folder is None
 
     def pieces(self, marks: Mapping[str, Any], span: Span | None = None, done: Sequence[str] = ()) -> list[Piece]:
@@ -190,7 +191,8 @@ class RawSource:
             return KafkaReader(self.conf, self.program.streams[stream], options, slack)
         if options["kind"] in FILES:
             checkpoint = None if self.folder is not None else self.conf.checkpoint / stream
-            return FileReader(self.program.streams[stream], options, checkpoint, slack)
+            reader = SnapshotReader if options["kind"] == "iceberg" else FileReader
+            return reader(self.program.streams[stream], options, checkpoint, slack)
         raise ConfigError(
             f"stream {stream} comes from {options['kind']}, which cannot be read again",
             hint=f"{', '.join((*FILES, 'kafka'))} can be read again",
@@ -235,6 +237,11 @@ def _instead(options: Mapping[str, Any], folder: Path | None) -> Mapping[str, An
     if options["kind"] == "kafka":
         shared = {key: options[key] for key in ("columns", "optional") if key in options}
         return {"kind": "json", "path": str(folder), **shared}
+    if "path" not in options:
+        raise ConfigError(
+            f"a source of kind {options['kind']} has no folder that {folder} could stand for",
+            hint="leave out --source: its table is read again",
+        )
     return {**options, "path": str(folder)}
 
 

@@ -24,9 +24,10 @@ from rollup.plan.app import StreamDef
 from rollup.sources.delta import Delta
 from rollup.sources.file_log import Listed, listed, sources_log
 from rollup.sources.files import Files
+from rollup.sources.iceberg import Iceberg
 
-FILES = ("parquet", "csv", "json", "delta")
-"""The kinds of sources that are files."""
+FILES: Mapping[str, type[Files]] = {"parquet": Files, "csv": Files, "json": Files, "delta": Delta, "iceberg": Iceberg}
+"""The kinds of sources that are files, or whose log names what is read as it does files."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,12 @@ class FileReader:
         self.checkpoint = checkpoint
         self.slack = slack
         self._delta = options["kind"] == "delta"
-        self._origin: Files = (Delta if self._delta else Files)(stream, options)
+        self._origin = FILES[options["kind"]](stream, options)
+
+    @property
+    def entire(self) -> bool:
+        """Whether all that was taken is read again, whatever the range."""
+        return not self._delta
 
     def pieces(self, mark: Mapping[str, Any] | None, span: Span | None, done: Sequence[str]) -> list[RawFile]:
         """The files that are not done; see `Reader.pieces`."""
@@ -77,7 +83,7 @@ class FileReader:
         return [result for found in run(spec, iter([batch])) for result in read(found)]
 
     def _taken(self, mark: Mapping[str, Any] | None) -> list[RawFile]:
-        logged = None if self.checkpoint is None else _log(self.checkpoint, mark)
+        logged = None if self.checkpoint is None else logged_files(self.checkpoint, mark)
         found = sorted(
             self._origin.folder.new() if logged is None else logged,
             key=lambda file: (file.entry, self._origin.order(file)),
@@ -113,7 +119,7 @@ class FileReader:
                 )
 
 
-def _log(checkpoint: Path, mark: Mapping[str, Any] | None) -> list[Listed] | None:
+def logged_files(checkpoint: Path, mark: Mapping[str, Any] | None) -> list[Listed] | None:
     """The files that the streaming query's log names up to the batch of a commit; None when there is no such log."""
     if mark is None or not sources_log(checkpoint).is_dir():
         return None
