@@ -71,7 +71,7 @@ def resolve(listing: Path = _LIST) -> Path:
 
 
 def _retrieve(into: Path, listing: Path) -> None:
-    pattern = f"{into}/[conf]/[artifact]-[revision].[ext]"
+    pattern = f"{into}/[conf]/[artifact]-[revision](-[classifier]).[ext]"
     command = [str(java()), "-jar", str(_ivy()), "-warn", "-ivy", str(listing), "-retrieve", pattern]
     ran = subprocess.run([*command, "-cache", str(cache_root() / "ivy")], capture_output=True, text=True, check=False)
     if ran.returncode != 0:

@@ -44,9 +44,10 @@ jars() {
   local where
   where=$("$PY" -m rollup.jars)
   say "they are in $where"
-  say "fetching the schema registry of the tests (once)"
+  say "fetching the Java servers of the tests (once)"
   "$PY" -m tests.servers.registry
   "$PY" -m tests.servers.hdfs
+  "$PY" -m tests.servers.iceberg_rest
 }
 
 # The console is tested in a real browser. Where Debian's cannot be installed, its tests say so and are left out.
