@@ -7,7 +7,7 @@ one holds. `Direction` says where "before" is: a column may fall instead of rise
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,10 +17,10 @@ import pyarrow as pa
 from duckdb.func import ARROW, SPECIAL
 from sqlglot import ErrorLevel, exp
 
-from rollup.core.columns import close_at_exit
 from rollup.core.dialects import dialect
 from rollup.core.errors import said_by_duckdb
 from rollup.engine.flows.beyond import Narrowing
+from rollup.engine.flows.database import Database
 from rollup.engine.room import Counter
 from rollup.engine.state import State
 from rollup.engine.trying import LIFTING, tried
@@ -99,19 +99,26 @@ class Relational:
     """DuckDB: the tables that there are, and questions over them and over tables at hand."""
 
     def __init__(self) -> None:
-        self.connection = duckdb.connect(config={"threads": 2, "preserve_insertion_order": True})
-        self.connection.execute("SET TimeZone = 'UTC'")
-        self.strict(False)
+        self.database = Database(_settings, self._counted)
         self._probes = False
         self._forgiven: Forgiven | None = None
         self.narrowing: Narrowing | None = None
-        self._counter = Counter(self.connection)
-        close_at_exit(self)
+
+    def _counted(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._counter = Counter(connection)
 
     def close(self) -> None:
         """Close the database; its tables are gone."""
-        self.connection.close()
-        del self.connection
+        self.database.close()
+
+    def use(self) -> AbstractContextManager[None]:
+        """A piece of work, see `Database.use`."""
+        return self.database.use()
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """What runs statements."""
+        return self.database.connection
 
     @property
     def lost(self) -> int:
@@ -121,9 +128,11 @@ class Relational:
     def narrows(self) -> None:
         """Queries may call `narrowed` from now on, which makes 64 bits of a sum, or null, and counts that."""
         if self.narrowing is None:
-            self.narrowing = Narrowing()
-            self.connection.create_function(
-                "narrowed", self.narrowing, ["HUGEINT"], "BIGINT", type=ARROW, null_handling=SPECIAL
+            self.narrowing = narrowing = Narrowing()
+            self.database.make(
+                lambda connection: connection.create_function(
+                    "narrowed", narrowing, ["HUGEINT"], "BIGINT", type=ARROW, null_handling=SPECIAL
+                )
             )
 
     def strict(self, on: bool) -> None:
@@ -143,13 +152,14 @@ class Relational:
     @contextmanager
     def forgiving(self) -> Generator[Forgiven]:
         """In it what has no answer is null."""
-        self.connection.execute(f"SET disabled_optimizers = '{LIFTING}'")
-        self._forgiven = Forgiven()
-        try:
-            yield self._forgiven
-        finally:
-            self._forgiven = None
-            self.connection.execute("RESET disabled_optimizers")
+        with self.use():
+            self.connection.execute(f"SET disabled_optimizers = '{LIFTING}'")
+            self._forgiven = Forgiven()
+            try:
+                yield self._forgiven
+            finally:
+                self._forgiven = None
+                self.connection.execute("RESET disabled_optimizers")
 
     def ask(self, query: exp.Expr, **tables: pa.Table) -> pa.Table:
         """The answer to a tree of SQL; `tables` are those it names besides the stored ones."""
@@ -207,6 +217,10 @@ class Relational:
         finally:
             for name in tables:
                 self.connection.unregister(name)
+
+
+def _settings(connection: duckdb.DuckDBPyConnection) -> None:
+    connection.execute("SET TimeZone = 'UTC'; SET error_on_division_by_zero = false")
 
 
 _FAILED = "__failed"

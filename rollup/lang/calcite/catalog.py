@@ -70,7 +70,7 @@ class Catalog:
             for c, k in columns
         ]
         schema = exp.Schema(this=exp.to_table(name), expressions=kinds)
-        self.engine.connection.execute(exp.Create(this=schema, kind="TABLE").sql("duckdb"))
+        self.engine.database.define(exp.Create(this=schema, kind="TABLE").sql("duckdb"))
 
     def stored(self, name: str) -> str:
         """The stored table of a name; what is stored elsewhere is looked up when it is first asked for."""
@@ -83,7 +83,7 @@ class Catalog:
     def _look_up(self, stored: str, table: Table) -> None:
         """A view of rows that are elsewhere, with the types of their columns, and of buckets with the time each held."""
         assert table.rows is not None
-        self.engine.connection.register(f"{stored}_rows", table.rows())
+        self.engine.database.show(f"{stored}_rows", table.rows())
         items = [exp.alias_(exp.cast(_own(c), k, dialect="duckdb"), c.lower(), quoted=True) for c, k in table.columns]
         if table.buckets or table.moving:
             order = exp.Order(expressions=[exp.Ordered(this=_own(FROM))])
@@ -91,13 +91,13 @@ class Catalog:
             until = exp.Window(this=next_, partition_by=[_own(key) for key in table.key], order=order)
             items += [_own(FROM), exp.alias_(until if table.key else exp.Null(), UNTIL, quoted=True)]
         rows = exp.select(*items).from_(f"{stored}_rows")
-        self.engine.connection.execute(
+        self.engine.database.define(
             exp.Create(this=exp.to_table(stored), kind="TEMP VIEW", expression=rows).sql(dialect("duckdb"))
         )
 
     def replaced(self, name: str, rows: pa.Table) -> None:
         """Other rows for a table whose rows are elsewhere."""
-        self.engine.connection.register(f"{self.stored(name)}_rows", rows)
+        self.engine.database.show(f"{self.stored(name)}_rows", rows)
 
     def insert(self, table: Table, rows: pa.Table) -> None:
         """More rows for a stored table: its columns in order. Those of a temporal table end the versions before them."""

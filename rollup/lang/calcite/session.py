@@ -74,7 +74,8 @@ class Standing:
         Raises QueryError for a value that the query cannot compute with.
         """
         try:
-            return self.ran(states, arrivals, engine)
+            with engine.use():
+                return self.ran(states, arrivals, engine)
         except (duckdb.DataError, duckdb.InvalidInputException) as problem:
             said = said_by_duckdb(problem)
             cast = "SAFE_CAST(x AS INTEGER) is null where it does not fit"
@@ -269,7 +270,8 @@ class Session:
         """The rows of a relational query, as of now. Raises QueryError for a value that cannot be computed."""
         if answer.relational is None:
             raise PlanError("a standing query has no rows yet")
-        return rows_of(answer.relational, self.engine).rename_columns(list(answer.names))
+        with self.engine.use():
+            return rows_of(answer.relational, self.engine).rename_columns(list(answer.names))
 
     def _create(self, statement: exp.Create) -> Answer:
         if statement.kind != "VIEW" or not isinstance(statement.expression, exp.Query):
