@@ -49,6 +49,9 @@ begin
     execute format('grant execute on function %s to {owner}', kept);
 end $$;
 
+-- Pools of drivers (asyncpg, Npgsql) give up a session's locks when they take it back; there are none.
+grant execute on function pg_catalog.pg_advisory_unlock_all() to {role};
+
 -- Drivers set a few harmless parameters by that function; the schema comes before PostgreSQL's own, so they find this one.
 create or replace function {schema}.set_config(text, text, boolean) returns text
     volatile security definer language plpgsql set search_path = pg_catalog, pg_temp as $$

@@ -140,6 +140,9 @@ declare
     next_day boolean := (hour, minute, second) = (24, 0, 0);
     wall timestamp;
 begin
+    if stamp is null then
+        raise exception 'a `within` bound is null' using errcode = '22004', hint = 'a text, a timestamp or milliseconds';
+    end if;
     if part is null then
         raise exception '"%" is not a timestamp', stamp using errcode = '22007',
             hint = 'yyyy-MM-dd HH:mm:ss, with an optional zone such as +05:30';
@@ -199,6 +202,9 @@ declare
     start bigint;
     day date;
 begin
+    if pattern is null then
+        raise exception 'a `within` bound is null' using errcode = '22004', hint = 'a text, a timestamp or milliseconds';
+    end if;
     if part is null or exists (select from generate_series(given + 1, 6) as i where part[i] <> '**') then
         raise exception '"%" is no time pattern', pattern using errcode = '22023',
             hint = 'e.g. 2018-01-** **:**:** or 2018-01-05 12:**:** +05:30; stars only from the right';
@@ -235,7 +241,10 @@ begin
                 || (select string_agg(names[l + 1], ', ' order by l) from unnest(levels) as l)
                 || '; `rollup serve` answers other periods where the text itself names them';
     end if;
-    if low is null or high is null or low >= high then
+    if low is null or high is null then
+        raise exception 'a `within` bound is null' using errcode = '22004', hint = 'a text, a timestamp or milliseconds';
+    end if;
+    if low >= high then
         raise exception 'the range starts at %, which is not before its end %', low, high using errcode = '22023';
     end if;
     return level;

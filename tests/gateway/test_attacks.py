@@ -177,8 +177,8 @@ def test_a_client_cannot(attacker: psycopg.Connection, what: str) -> None:
 
 HARMLESS = {
     "array_sample", "array_shuffle", "clock_timestamp", "current_query", "currval", "gen_random_uuid", "lastval", "nextval",
-    "pg_collation_actual_version", "pg_database_collation_actual_version", "pg_database_size", "pg_indexes_size",
-    "pg_is_in_recovery", "pg_jit_available", "pg_lock_status", "pg_partition_ancestors", "pg_partition_tree",
+    "pg_advisory_unlock_all", "pg_collation_actual_version", "pg_database_collation_actual_version",
+    "pg_database_size", "pg_indexes_size", "pg_is_in_recovery", "pg_jit_available", "pg_lock_status", "pg_partition_ancestors", "pg_partition_tree",
     "pg_relation_size", "pg_sequence_last_value", "pg_sleep", "pg_sleep_for", "pg_sleep_until", "pg_table_size",
     "pg_total_relation_size", "random", "random_normal", "setseed", "setval", "timeofday", "uuidv4", "uuidv7",
 }  # fmt: skip

@@ -132,6 +132,24 @@ def test_libpq_pipeline_mode_gives_the_error_to_the_statement_that_earned_it(log
         assert connection.execute("SELECT n FROM ANSWER").fetchone() == (42,)
 
 
+def test_a_pool_takes_sessions_back(login: Login) -> None:
+    """asyncpg sends this by itself, and Npgsql where statements are prepared, in place of DISCARD ALL."""
+    said = {key: value for key, value in login.items() if key != "dbname"}
+
+    async def ask() -> list[int]:
+        async with asyncpg.create_pool(**said, database=login["dbname"], min_size=1, max_size=1) as pool:
+            return [await pool.fetchval("SELECT n FROM ANSWER") for _ in range(3)]
+
+    assert asyncio.run(ask()) == [42, 42, 42]
+    with psycopg.connect(**login, autocommit=True) as client:
+        client.execute(
+            b"SET SESSION AUTHORIZATION DEFAULT;RESET ALL;CLOSE ALL;UNLISTEN *;SELECT pg_advisory_unlock_all();"
+            b"DISCARD SEQUENCES;DISCARD TEMP"
+        )
+        client.execute("DISCARD ALL")
+        assert client.execute("SELECT n FROM ANSWER").fetchone() == (42,)
+
+
 def test_asyncpg_prepares_iterates_and_copies(login: Login) -> None:
     async def talk() -> None:
         arguments = {"database" if key == "dbname" else key: value for key, value in login.items()}

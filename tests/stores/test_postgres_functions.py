@@ -215,6 +215,9 @@ def test_only_the_level_that_is_asked_is_read_and_only_its_range(filled: tuple[s
         ("""('2018-**-05 **:**:**', 'days')""", "is no time pattern"),
         ("""('2018-02-01', '2018-01-01', 'days')""", "which is not before its end"),
         ("""('soon', 'later', 'days')""", "is not a timestamp"),
+        ("""(null::text, 'days')""", "a `within` bound is null"),
+        ("""('2018-01-01', null, 'days')""", "a `within` bound is null"),
+        ("""(0, null::bigint, 'days')""", "a `within` bound is null"),
     ],
 )
 def test_wrong_arguments_are_refused_by_what_is_wrong(call: str, says: str, filled: tuple[str, LocalHost]) -> None:
