@@ -379,8 +379,15 @@ def _of_values(values: list[bytes], topic: str, options: Mapping[str, Any]) -> F
     for group in groups:
         if pa.types.is_struct(group.records.type):
             records += (dict(_members(record)) for record in group.records.to_pylist())
+            several = {each.name: each.metadata[b"types"].decode() for each in group.records.type if each.metadata}
+            remarks += (
+                f"{name} holds {types}, which are read as texts: an attribute of numbers takes those that are numbers, "
+                "and the rest are dead letters"
+                for name, types in several.items()
+            )
         else:
             texts += (value.decode(errors="replace") for value in group.records.to_pylist())
+    remarks = list(dict.fromkeys(remarks))
     if unread:
         remarks.append(f"{len(unread)} messages hold no record ({unread[0].reason})")
     if any(text.startswith("\0") for text in texts):

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from rollup.core.columns import ColumnEngine
 from rollup.core.errors import ConfigError, SourceError
 from rollup.program import compile_app
+from rollup.sources import looking
 from rollup.sources.kafka import Kafka
 from rollup.sources.topics.avro import Schema
 from tests.job.jobs import Job, answers
@@ -162,7 +163,7 @@ def test_what_cancels_out_is_still_seen() -> None:
     ("kind", "value", "read"),
     [
         ({"type": "map", "values": "long"}, {"a": 1}, {"a": 1}),
-        (["null", "string", "long"], 7, 7),
+        (["null", "string", "long"], 7, "7"),
         (["null", "string", "long"], "x", "x"),
         ({"type": "long", "logicalType": "local-timestamp-millis"}, datetime(2018, 1, 5), datetime(2018, 1, 5)),
         ({"type": "fixed", "name": "F", "size": 2}, b"ab", b"ab"),
@@ -402,3 +403,59 @@ def test_a_decimal_is_exact(tmp_path: Path) -> None:
     )
     for part in Kafka(stream, options).parts(engine, batch):
         assert engine.run(f"FROM {part.view}")["price"].to_pylist() == [price]
+
+
+UNIONS = [
+    (["null", "string", "long"], ["a", 1, None, "12", 2**60 + 1], ["a", "1", None, "12", str(2**60 + 1)]),
+    (["null", "int", "double"], [1, 2.5, 2.0], ["1", "2.5", "2.0"]),
+    (["boolean", "string"], [True, "x"], ["true", "x"]),
+    (["bytes", "long"], [b"ab", 5], ["ab", "5"]),
+    (["long", {"type": "array", "items": "int"}], [[1, 2], 3], ["[1, 2]", "3"]),
+    (["string", {"type": "int", "logicalType": "date"}], ["x", date(2026, 3, 1)], ["x", "2026-03-01"]),
+    (
+        ["long", {"type": "record", "name": "R", "fields": [{"name": "x", "type": ["int", "string"]}]}],
+        [{"x": 1}, 2, {"x": "y"}],
+        ['{"x": 1}', "2", '{"x": "y"}'],
+    ),
+]
+"""Unions, values, and the text of each."""
+
+
+@pytest.mark.parametrize("kind", ["string", "long", "double", "bool"])
+@pytest.mark.parametrize(("union", "values", "texts"), UNIONS)
+def test_what_a_union_holds_is_read_alike_whatever_stands_beside_it(
+    tmp_path: Path, kind: str, union: Any, values: list[Any], texts: list[str | None]
+) -> None:
+    """All at once and each on its own; a text where that is asked for, and a number where the text is one."""
+    schema = record_of({"name": "k", "type": union}, FIELDS[3])
+    (tmp_path / "s.avsc").write_text(json.dumps(schema))
+    app = APP.replace("k string, price double, n long", f"k {kind}, price double, n long")
+    options = {"kind": "kafka", "servers": "none:1", "topic": "t", "schema_file": str(tmp_path / "s.avsc")}
+    origin = Kafka(compile_app(app).streams["S"], {**options, "optional": ["price", "n"]})
+    messages = [written(schema, {"k": value, "ts": MOMENT}) for value in values]
+    together, alone = taken(origin, messages), [taken(origin, [message]) for message in messages]
+    found = [event["k"] for event in together[0]]
+    assert found == [event["k"] for events, *_ in alone for event in events]
+    assert len(found) + len(together[1]) == len(values) == sum(len(events) + len(dead) for events, dead, _ in alone)
+    if kind == "string":
+        assert found == texts
+    if kind == "double":
+        assert found == [None if text is None else float(text) for text in texts if text is None or _is_number(text)]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return float(text) is not None
+    except ValueError:
+        return False
+
+
+def test_a_union_of_several_types_is_said_by_its_name(tmp_path: Path) -> None:
+    schema = record_of({"name": "k", "type": ["null", "string", "long"]}, FIELDS[3])
+    (tmp_path / "s.avsc").write_text(json.dumps(schema))
+    messages = [written(schema, {"k": value, "ts": MOMENT}) for value in ("a", 1)]
+    records, remarks = looking._of_values(  # pyright: ignore[reportPrivateUsage]
+        messages, "t", {"schema_file": str(tmp_path / "s.avsc")}
+    )
+    assert [record["k"] for record in records] == ["a", "1"]
+    assert len(remarks) == 1 and remarks[0].startswith("k holds string, long, which are read as texts")

@@ -11,6 +11,7 @@ import io
 import json
 import secrets
 from collections.abc import Sequence
+from datetime import date, time
 from typing import Any
 
 import fastavro
@@ -22,6 +23,8 @@ from fastavro.schema import SchemaParseException, UnknownType, expand_schema
 from rollup.core.untyped import pc
 from rollup.sources.topics.values import NO_RECORD, structs
 
+TYPES = b"types"
+"""What the metadata of a field calls the types that its values have, where they are of several."""
 _BITS = 62
 _PLAIN = frozenset({"string", "long", "int", "double", "float", "boolean", "bytes"})
 _NAMED = ("record", "enum", "fixed", "error")
@@ -52,7 +55,7 @@ class Schema:
             raise ValueError("no schema of a record")
         if _endless(whole):
             raise ValueError("a schema of lists whose items take no bytes: nothing bounds their length")
-        self._known = _known(whole)
+        self._known, self._whole = _known(whole), whole
         mark = {"name": "__mark", "type": "long"}
         framed = {"type": "record", "name": "__framed", "fields": [{"name": "__value", "type": whole}, mark]}
         empty = io.BytesIO()
@@ -93,8 +96,19 @@ class Schema:
             except Exception as problem:  # it reads bytes alone: whatever it raises, it raises for them
                 wrong[place] = f"{NO_RECORD}: {str(problem) or type(problem).__name__}"
                 record = None
-            records.append(record)
-        return structs(records), wrong
+            records.append(record if record is None else _as_texts(self._whole, record))
+        return self._noted(structs(records)), wrong
+
+    def _noted(self, records: pa.Array) -> pa.Array:
+        """Records whose fields of several types say in their metadata which, see `TYPES`."""
+        several = {each["name"]: types for each in self._whole["fields"] if len(types := _types(each["type"])) > 1}
+        if not several or not pa.types.is_struct(records.type):
+            return records
+        fields = [
+            field.with_metadata({TYPES: ", ".join(several[field.name])}) if field.name in several else field
+            for field in records.type
+        ]
+        return pa.StructArray.from_arrays(records.flatten(), fields=fields, mask=records.is_null())
 
 
 def _plainly(kind: Any, taken: set[str]) -> Any:
@@ -110,6 +124,48 @@ def _plainly(kind: Any, taken: set[str]) -> Any:
             rest["name"] += "_"
         taken.add(rest["name"])
     return rest | {name: _plainly(each, taken) for name, each in rest.items() if name in _INNER}
+
+
+def _types(kind: Any) -> list[str]:
+    """The names of the types that a value may have, null aside."""
+    branches = kind if isinstance(kind, list) else [kind]
+    names = [each if isinstance(each, str) else each.get("logicalType") or each["type"] for each in branches]
+    return [name for name in names if name != "null"]
+
+
+def _as_texts(kind: Any, value: Any) -> Any:
+    """A value in which those of a union of several types are texts: what a field is read as is never up to its neighbours.
+
+    >>> _as_texts({"type": "array", "items": ["null", "string", "long"]}, ["a", 7, None])
+    ['a', '7', None]
+    """
+    if value is None or isinstance(kind, str):
+        return value
+    if isinstance(kind, list):
+        types = [each for each in kind if each != "null"]
+        return _as_texts(types[0], value) if len(types) == 1 else _text(value)
+    match kind["type"]:
+        case "record":
+            return {each["name"]: _as_texts(each["type"], value[each["name"]]) for each in kind["fields"]}
+        case "array":
+            return [_as_texts(kind["items"], each) for each in value]
+        case "map":
+            return {name: _as_texts(kind["values"], each) for name, each in value.items()}
+        case _:
+            return value
+
+
+def _text(value: Any) -> str:
+    """A text as it is, a number, a list or a record as JSON has it, a time in ISO form."""
+    match value:
+        case bytes():
+            return value.decode(errors="replace")
+        case bool() | int() | float() | list() | dict():
+            return json.dumps(value, default=_text)
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
 
 
 def _known(kind: Any) -> bool:
