@@ -14,12 +14,12 @@ from rollup.core.cache import cache_root
 from rollup.core.errors import RollupError, SyntaxProblem
 
 
-def grammar_of(path: Path, **options: Any) -> Lark:
-    """The parser of a grammar in a file. Its tables take longer to make than most texts to read, and are kept beside the jars.
+def grammar_of(path: Path, *parts: Path, **options: Any) -> Lark:
+    """The parser of a grammar in a file, with what stands in others that it is made of. Its tables take longer to make than most texts to read, and are kept beside the jars.
 
     Lark makes them anew when a grammar that they are made of, an option or its version is another.
     """
-    text, folder = path.read_text(), cache_root() / "grammars"
+    text, folder = "\n".join(each.read_text() for each in (path, *parts)), cache_root() / "grammars"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         tables: str | bool = str(folder / f"{path.stem}-{hashlib.sha256(text.encode()).hexdigest()[:12]}")
@@ -44,6 +44,6 @@ def read(
     except UnexpectedInput as problem:
         raise explained(text, problem) from None
     except VisitError as problem:
-        if isinstance(problem.orig_exc, RollupError):
+        if isinstance(problem.orig_exc, RollupError | RecursionError):
             raise problem.orig_exc from None
         raise

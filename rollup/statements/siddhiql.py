@@ -11,7 +11,7 @@ from rollup.engine.dividing import from_outside
 from rollup.engine.rows.deliveries.dividing import needs_of
 from rollup.engine.state import State
 from rollup.lang.sections import Section
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.app import SiddhiApp
 from rollup.lang.siddhi.statements.binding import attributes_of
 from rollup.lang.siddhi.statements.reader import read_app

@@ -15,8 +15,10 @@ from sqlglot import exp
 from rollup.core.calendar import Duration
 from rollup.core.errors import PlanError, QueryError
 from rollup.lang.reading import grammar_of, read
-from rollup.lang.siddhi.expressions import Expressions
-from rollup.lang.siddhi.mistakes import explained
+from rollup.lang.siddhi import tree
+from rollup.lang.siddhi.expressions import sql_of
+from rollup.lang.siddhi.mistakes import DEFINED, DEFINITIONS, explained
+from rollup.lang.siddhi.reading import ReadExpressions
 from rollup.plan.annotations import KEY, check_app, check_query, check_stream, primary_key
 from rollup.plan.app import (
     AggregationDef,
@@ -43,13 +45,14 @@ class Clause(NamedTuple):
 @cache
 def siddhi_grammar() -> Lark:
     """The grammar of apps and of questions."""
-    return grammar_of(Path(__file__).parent / "siddhi.lark", start=["app", "on_demand"])
+    folder = Path(__file__).parent
+    return grammar_of(folder / "siddhi.lark", folder / "expressions.lark", start=["app", "on_demand"])
 
 
 @cache
 def keywords() -> frozenset[str]:
     """The words that stand in backticks where they are names, in lower case."""
-    values = (str(terminal.pattern.value) for terminal in siddhi_grammar().terminals)
+    values = (str(terminal.pattern.value).removesuffix(r"\b") for terminal in siddhi_grammar().terminals)
     return frozenset(value.lower() for value in values if value.isidentifier())
 
 
@@ -82,40 +85,51 @@ def _read(text: str, start: str) -> Any:
     return read(text, siddhi_grammar(), Reader(text), partial(explained, grammar=siddhi_grammar()), start)
 
 
-class Reader(Expressions):
+class Reader(ReadExpressions):
     """What is made of expressions: clauses, definitions, queries, annotations."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def _words(self, meta: Meta) -> str:
+        return " ".join(self._text[meta.start_pos : meta.end_pos].split())
+
+    def name(self, meta: Meta, parts: list[Token]) -> Token:
+        token = parts[0]
+        return token.update(value=super().name(meta, parts))
 
     # clauses
 
     def item(self, meta: Meta, parts: list[Any]) -> Item:
-        expression = parts[0]
-        if parts[1] is not None:
-            return Item(str(parts[1]), expression)
-        return Item(expression.name if isinstance(expression, exp.Column) else self._words(meta), expression)
+        expression, name = parts
+        if name is None:
+            name = expression.attribute if isinstance(expression, tree.Name) else self._words(meta)
+        return Item(str(name), sql_of(expression))
 
     def select(self, meta: Meta, parts: list[Item]) -> Clause:
         return Clause("items", tuple(parts) or None)
 
-    def group_by(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("group_by", tuple(parts))
+    def group_by(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("group_by", tuple(map(sql_of, parts)))
 
-    def having(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("having", parts[0])
+    def having(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("having", sql_of(parts[0]))
 
     def order_by(self, meta: Meta, parts: list[exp.Ordered]) -> Clause:
         return Clause("order_by", tuple(parts))
 
     def ordering(self, meta: Meta, parts: list[Any]) -> exp.Ordered:
-        return exp.Ordered(this=parts[0], desc=len(parts) > 1 and parts[1].type == "DESC")
+        return exp.Ordered(this=sql_of(parts[0]), desc=len(parts) > 1 and parts[1].type == "DESC")
 
-    def limit(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("limit", parts[0])
+    def limit(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("limit", sql_of(parts[0]))
 
-    def offset(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("offset", parts[0])
+    def offset(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("offset", sql_of(parts[0]))
 
-    def within(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("within", tuple(parts))
+    def within(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("within", tuple(map(sql_of, parts)))
 
     def within_last(self, meta: Meta, parts: list[Token]) -> Clause:
         node = exp.Literal.string(f"last {str(parts[0])[1:-1]}")
@@ -123,7 +137,7 @@ class Reader(Expressions):
         return Clause("within", (node,))
 
     def per(self, meta: Meta, parts: list[Any]) -> Clause:
-        per, *more = parts
+        per, more = sql_of(parts[0]), parts[1:]
         if more:
             if not isinstance(per, exp.Literal) or not per.is_string:
                 raise QueryError(
@@ -149,12 +163,12 @@ class Reader(Expressions):
         text = parts[0].update(value=f"commit {parts[1]}") if len(parts) > 1 else parts[0].update(value=parts[0][1:-1])
         return Clause("as_of", text)
 
-    def filter(self, meta: Meta, parts: list[exp.Expr]) -> Clause:
-        return Clause("filter", parts[0])
+    def filter(self, meta: Meta, parts: list[tree.Expression]) -> Clause:
+        return Clause("filter", sql_of(parts[0]))
 
     def window(self, meta: Meta, parts: list[Any]) -> Clause:
         space, name, size = str(parts[0]), str(parts[1]), parts[2]
-        literal = isinstance(size, exp.Literal) and size.is_int and int(size.name) > 0
+        literal = isinstance(size, tree.Constant) and type(size.value) is int and size.value > 0
         if (space, name) != ("window", "length") or not literal or len(parts) > 3:
             raise PlanError(
                 f"#{space}.{name} cannot stand at a stream that asks an aggregation",
@@ -172,7 +186,7 @@ class Reader(Expressions):
         filters = [part.value for part in parts if isinstance(part, Clause) and part.name == "filter"]
         for each in filters:
             each.meta["filter"] = True  # so that a refusal does not call it an operand of `and`
-        return self.and_(meta, filters) if len(filters) > 1 else filters[0] if filters else None
+        return exp.and_(*filters, copy=False) if len(filters) > 1 else filters[0] if filters else None
 
     # definitions
 
@@ -203,12 +217,12 @@ class Reader(Expressions):
         return made
 
     def other_definition(self, meta: Meta, parts: list[Any]) -> Any:
-        close = get_close_matches(str(parts[0]).lower(), ("stream", "aggregation"), 1, 0.7)
+        close = get_close_matches(str(parts[0]).lower(), DEFINED, 1, 0.7)
         raise PlanError(
             f"`define {parts[0]}` is not supported",
             line=meta.line,
             column=meta.column,
-            hint=f"did you mean `define {close[0]}`?" if close else "define stream, define aggregation",
+            hint=f"did you mean `define {close[0]}`?" if close else f"known are {DEFINITIONS}",
         )
 
     def duration_range(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
@@ -239,7 +253,7 @@ class Reader(Expressions):
         self, meta: Meta, parts: list[Any]
     ) -> Callable[[tuple[Annotation, ...]], AggregationDef]:
         name, source = str(parts[0]), parts[1]
-        by = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        by = expression_of(parts)
         selection = selection_of(parts)
         levels = parts[-1]
         return lambda annotations: AggregationDef(
@@ -276,14 +290,14 @@ class Reader(Expressions):
 
     def join(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
         clauses = dict(part for part in parts if isinstance(part, Clause))
-        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        on = expression_of(parts)
         return {"left": parts[0], "kind": parts[1], "right": parts[2], "on": on, "meta": meta, **clauses}
 
     def on_demand(self, meta: Meta, parts: list[Any]) -> Retrieval:
         clauses = dict(part for part in parts if isinstance(part, Clause))
         explain = isinstance(parts[0], Token) and parts[0].type == "EXPLAIN"
         name = parts[1] if explain else parts[0]
-        on = next((part for part in parts if isinstance(part, exp.Expr)), None)
+        on = expression_of(parts)
         return Retrieval(
             name, on, clauses.get("within", ()), clauses.get("per"), selection_of(parts), clauses.get("fill"), explain,
             clauses.get("as_of"),
@@ -294,25 +308,22 @@ class Reader(Expressions):
     def dotted(self, meta: Meta, parts: list[Token]) -> str:
         return self._words(meta).replace(" ", "")
 
-    def element(self, meta: Meta, parts: list[Any]) -> tuple[str, str]:
-        key, value = parts if len(parts) == 2 else ("", parts[0])
-        return str(key), str(value)[1:-1]
-
-    def nested(self, meta: Meta, parts: list[Annotation]) -> Annotation:
-        return parts[0]
+    def element(self, meta: Meta, parts: list[Any]) -> tuple[str, str] | Annotation:
+        if isinstance(parts[0], Annotation):
+            return parts[0]
+        return parts[0] or "", str(parts[-1])[1:-1]
 
     def annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
-        given = [part for part in parts[1:] if isinstance(part, tuple)]
-        nested = tuple(part for part in parts[1:] if isinstance(part, Annotation))
+        space, of, *rest = parts
+        given = [part for part in rest if isinstance(part, tuple)]
+        nested = tuple(part for part in rest if isinstance(part, Annotation))
         listed = tuple(value for key, value in given if not key)
-        made = Annotation(str(parts[0]), dict(given), nested, meta.line, meta.column, listed)
+        name = str(space) if of is None else f"{space}:{of}".lower()
+        made = Annotation(name, dict(given), nested, meta.line, meta.column, listed)
         again = len(given) - len(made.values) - (max(0, len(listed) - 1) if made.name.lower() == KEY else 0)
         if again:
             raise made.refuse(f"@{made.name} has two values of one name", "leave one of them out")
         return made
-
-    def app_annotation(self, meta: Meta, parts: list[Any]) -> Annotation:
-        return self.annotation(meta, [f"app:{str(parts[0]).lower()}", *parts[1:]])
 
     # the whole
 
@@ -343,6 +354,11 @@ def duration_of(word: Token) -> Duration:
         return Duration.parse(str(word))
     except QueryError as problem:
         raise PlanError(problem.message, line=word.line, column=word.column, hint=problem.hint) from None
+
+
+def expression_of(parts: list[Any]) -> exp.Expr | None:
+    """The expression among what has been read of a statement, in SQL."""
+    return next((sql_of(part) for part in parts if isinstance(part, tree.Expression)), None)
 
 
 def selection_of(parts: list[Any]) -> Selection:

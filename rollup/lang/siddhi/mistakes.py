@@ -24,20 +24,19 @@ _NAMES = {
     "INTEGER": "a whole number",
     "UNIT": "a unit of time such as `sec`",
     "LAST": "`last`",
+    "AND": "`and`",
+    "OR": "`or`",
 }
 _STARTS = {"ID", "STRING", "INTEGER", "LONG", "FLOAT", "DOUBLE", "TRUE", "FALSE", "NULL", "LPAR", "MINUS"}
-_OPERATORS = {"COMPARE", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "IS", "AND", "OR"}
+_COMPARES = {"EQUALITY", "COMPARE", "LESS", "MORE", "IS", "IN", "NOT", "BETWEEN", "LIKE"}
+_OPERATORS = {*_COMPARES, "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "AND", "OR"}
 _LISTED = 8
 _ORDER = "the order is: from A [on …] within … per … [fill(…)] [select …] [group by …] [having …] [order by …] [limit …] [offset …]"
 _LEVELS = "levels are sec ... year, or a list such as sec, min, hour"
 _COMMENT = "a comment is -- to the end of the line, or /* … */"
-_OR = "write it with ==, >=, <=, and, or: k == 'a' or k == 'b'"
 _WORDS = {
     "where": "a condition stands in brackets after a stream, S[v > 1], and after `on` in a question, from A on v > 1 within …",
     "create": "streams and aggregations are made by `define stream` and `define aggregation`",
-    "like": "`like` is not supported; " + _OR,
-    "in": "`in` is not supported; " + _OR,
-    "between": "`between` is not supported; write v >= 1 and v <= 5",
     "groupby": "write `group by`, two words",
     "orderby": "write `order by`, two words",
     "sort": "write `order by`",
@@ -182,16 +181,20 @@ def _quoted(found: str, before: str) -> str | None:
     return f"the text {odd[0]!r} took in what follows it: a closing quote is missing" if odd else None
 
 
+DEFINED = "stream", "table", "window", "trigger", "aggregation"
+DEFINITIONS = ", ".join(f"`define {each}`" for each in DEFINED)
+
+
 def _about_definition(before: str) -> str | None:
     """`define` and a word that defines nothing here."""
     found = re.search(r"\bdefine\s+(\w+)\s+\w+[^;]*$", before, re.IGNORECASE)
-    if found is None or found[1].lower() in ("stream", "aggregation"):
+    if found is None or found[1].lower() in DEFINED:
         return None
-    close = get_close_matches(found[1].lower(), ("stream", "aggregation"), 1, 0.7)
+    close = get_close_matches(found[1].lower(), DEFINED, 1, 0.7)
     if close:
         return f"did you mean `define {close[0]}`?"
     what = "`define function` is not supported" if found[1].lower() == "function" else f"nothing is called {found[1]}"
-    return f"{what}; known are `define stream` and `define aggregation`"
+    return f"{what}; known are {DEFINITIONS}"
 
 
 def _known(word: str, last: str, rest: str) -> str | None:

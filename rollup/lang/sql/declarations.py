@@ -24,7 +24,8 @@ from sqlglot import exp
 from rollup.core.calendar import Duration, bucket_end
 from rollup.core.errors import PlanError
 from rollup.lang.reading import grammar_of, read
-from rollup.lang.siddhi import apps
+from rollup.lang.siddhi import apps, tree
+from rollup.lang.siddhi.expressions import sql_of
 from rollup.lang.siddhi.mistakes import told
 from rollup.plan.annotations import ZONE
 from rollup.plan.app import AggregationDef, Annotation, App, Source, StreamDef, StreamQuery
@@ -88,7 +89,7 @@ def in_sql(text: str) -> bool:
 
 def parse_condition(text: str) -> exp.Expr:
     """The condition that a text in SQL is, with names still unresolved. Raises SyntaxProblem with the place."""
-    return read(text, _grammar(), _Reader(text), partial(told, grammar=_grammar(), cure=_cure), "expression")
+    return sql_of(read(text, _grammar(), _Reader(text), partial(told, grammar=_grammar(), cure=_cure), "expression"))
 
 
 def parse_created(text: str) -> App:
@@ -115,16 +116,16 @@ class _Reader(apps.Reader):
 
     def __getattr__(self, name: str) -> Any:
         """The method of a rule that comes from SiddhiQL's grammar."""
-        if not name.startswith("siddhi__"):
+        if not name.startswith("expressions__"):
             raise AttributeError(name)
-        return getattr(self, name.removeprefix("siddhi__"))
+        return getattr(self, name.removeprefix("expressions__"))
 
     def name(self, meta: Meta, parts: list[Token]) -> Token:
         token = parts[0]
         bare = token.value[1:-1].replace('""', '"') if token.value[0] in '"`' else token.value
         return token.update(value=bare)
 
-    def string(self, meta: Meta, parts: list[Token]) -> exp.Expr:
+    def string(self, meta: Meta, parts: list[Token]) -> tree.Constant:
         return super().string(meta, [parts[0].update(value=f"'{_text(parts[0])}'")])
 
     def sql_type(self, meta: Meta, parts: list[Any]) -> Type:
@@ -141,15 +142,16 @@ class _Reader(apps.Reader):
         names = tuple(str(part) for part in parts)
         return Annotation("PrimaryKey", {"": names[0]}, (), meta.line, meta.column, names)
 
-    def where(self, meta: Meta, parts: list[exp.Expr]) -> apps.Clause:
-        parts[0].meta["filter"] = True
-        return apps.Clause("where", parts[0])
+    def where(self, meta: Meta, parts: list[tree.Expression]) -> apps.Clause:
+        condition = sql_of(parts[0])
+        condition.meta["filter"] = True
+        return apps.Clause("where", condition)
 
-    def keys(self, meta: Meta, parts: list[exp.Expr]) -> apps.Clause:
-        return apps.Clause("group_by", tuple(parts))
+    def keys(self, meta: Meta, parts: list[tree.Expression]) -> apps.Clause:
+        return apps.Clause("group_by", tuple(map(sql_of, parts)))
 
-    def time(self, meta: Meta, parts: list[exp.Expr]) -> apps.Clause:
-        return apps.Clause("by", parts[0])
+    def rolled(self, meta: Meta, parts: list[tree.Expression]) -> apps.Clause:
+        return apps.Clause("by", sql_of(parts[0]))
 
     def levels_between(self, meta: Meta, parts: list[Token]) -> tuple[Duration, ...]:
         return self.duration_range(meta, parts)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from rollup.core.errors import PlanError
 from rollup.engine.rows.deliveries.partitions import Purge
 from rollup.engine.types import RowType
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.kinds import keyable
 from rollup.plan.annotations import DOCUMENTATION, check_app, check_query, check_stream
 from rollup.plan.app import Annotation

@@ -18,7 +18,7 @@ from rollup.engine.rows.runner import Runner
 from rollup.engine.state import State
 from rollup.engine.types import DataType, RowType
 from rollup.lang.fitting import fitting
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.annotations import check_alone
 from rollup.lang.siddhi.statements.binding import Input, Scope, attributes_of, condition
 from rollup.lang.siddhi.statements.lowering import lower, lower_change, lower_selection

@@ -13,7 +13,8 @@ from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.row import Row
 from rollup.engine.types import ANY, BOOL, LONG, NULL, STRING, DataType, RowType
-from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi import tree
+from rollup.lang.siddhi.statements import semantics
 from rollup.lang.siddhi.statements.kinds import comparable, keyable, ordered, taken
 from rollup.plan import aggregates
 from rollup.plan.aggregates import Gives, Summary
@@ -92,7 +93,8 @@ def number(node: tree.Expression, what: str) -> int:
 def _bind(node: tree.Expression, scope: Scope) -> Expr:
     match node:
         case tree.Constant():
-            return Const(node.value, NULL if node.type is None else semantics.TYPES[node.type])
+            value = op.single(node.value) if node.type is Type.FLOAT else node.value
+            return Const(value, NULL if node.type is None else semantics.TYPES[node.type])
         case tree.Name():
             return _name(node, scope)
         case tree.Function():
@@ -175,6 +177,10 @@ def _operation(node: tree.Operation, scope: Scope) -> Expr:
         raise PlanError("nothing compares with null", hint="x is null")
     if node.sign in semantics.COMPARISONS:
         return _comparison(node.sign, values)
+    if node.sign == "like":
+        if values[0].type not in (STRING, NULL):
+            raise PlanError(f"like takes a string, not {values[0].type}", hint="convert(x, 'string')")
+        return Call(op.LIKE, values, BOOL)
     return _arithmetic(node.sign, values)
 
 
@@ -207,6 +213,8 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
     summary = _named(node.name, semantics.AGGREGATES)
     if summary is not None and not (node.name.lower() in ("min", "max") and len(node.arguments) > 1):
         return _aggregate(node, summary, scope)
+    if node.where is not None:
+        raise PlanError(f"{node.name} is no aggregate, and has no filter", hint="sum(x) filter (where …)")
     special = _SPECIAL.get(node.name.lower())
     if special is not None:
         return special(node, scope)
@@ -265,7 +273,10 @@ def _aggregate(node: tree.Function, summary: Summary, scope: Scope) -> Expr:
         arguments = (Call(semantics.AS_SET, arguments, ANY),)
     if node.name.lower() in semantics.COUNTED:
         keyable(kind, node, f"the argument of {node.name}")
-    call = AggregateCall(summary.function, () if node.name.lower() == "count" else arguments)
+    where = (
+        None if node.where is None else condition(node.where, replace(scope, calls=None), "the filter of an aggregate")
+    )
+    call = AggregateCall(summary.function, () if node.name.lower() == "count" else arguments, where=where)
     if call not in calls:
         calls.append(call)
     return fitted(Slot(scope.first_slot + calls.index(call), semantics.result(summary, kind)))

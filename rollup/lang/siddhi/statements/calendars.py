@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from rollup.core.crontabs import Crontab, Days
 from rollup.core.errors import PlanError
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 
 SECOND = 1000
 """Of the clock, in ms."""

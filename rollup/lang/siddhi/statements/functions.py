@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rollup.core.errors import PlanError
 from rollup.engine.types import DOUBLE
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, attributes_of, bind
 from rollup.lang.siddhi.statements.names import Names
 
@@ -86,7 +86,8 @@ def _within(node: tree.Expression, added: Added) -> tree.Expression:
         case tree.Operation(operands=operands):
             return replace(node, operands=tuple(_within(each, added) for each in operands))
         case tree.Function(arguments=arguments):
-            return replace(node, arguments=tuple(_within(each, added) for each in arguments))
+            where = None if node.where is None else _within(node.where, added)
+            return replace(node, arguments=tuple(_within(each, added) for each in arguments), where=where)
         case tree.InTable(condition=condition):
             return replace(node, condition=_within(condition, added))
         case _:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from rollup.core.errors import PlanError
 from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.types import ANY, NULL, STRING, DataType
-from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi import tree
+from rollup.lang.siddhi.statements import semantics
 
 _CURE = "convert(x, 'string')"
 

@@ -19,7 +19,8 @@ from rollup.engine.rows.deliveries.rates import Rate
 from rollup.engine.rows.deliveries.selecting import Selection
 from rollup.engine.rows.windows.counted import Length
 from rollup.engine.types import BOOL, LONG, STRING, DataType, RowType
-from rollup.lang.siddhi.statements import semantics, tree
+from rollup.lang.siddhi import tree
+from rollup.lang.siddhi.statements import semantics
 from rollup.lang.siddhi.statements.annotations import check_definition, check_names, check_queries, primary_key, purge
 from rollup.lang.siddhi.statements.binding import TIME, Input, Scope, attributes_of, bind, condition, number, row_type
 from rollup.lang.siddhi.statements.calendars import crontab

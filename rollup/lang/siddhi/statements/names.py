@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from rollup.core.errors import PlanError
 from rollup.engine.expressions import Expr
 from rollup.engine.types import RowType
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 
 
 @dataclass

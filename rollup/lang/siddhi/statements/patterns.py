@@ -20,7 +20,7 @@ from rollup.engine.rows.patterns.algebra import (
 )
 from rollup.engine.rows.patterns.sequence import Sequence, Step
 from rollup.engine.types import RowType
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, condition
 from rollup.lang.siddhi.statements.names import Names, qualified
 

@@ -1,4 +1,4 @@
-"""SiddhiQL text, read into `rollup.lang.siddhi.statements.tree`."""
+"""SiddhiQL text, read into `rollup.lang.siddhi.tree`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lark.tree import Meta
 
 from rollup.core.errors import SyntaxProblem
 from rollup.lang.reading import grammar_of, read
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.mistakes import cure_of_statement, told
-from rollup.lang.siddhi.statements import tree
-from rollup.lang.siddhi.statements.reading import ReadExpressions, place_of
+from rollup.lang.siddhi.reading import ReadExpressions, place_of
 from rollup.plan.types import Type, parse_type, written
 
 
@@ -42,7 +42,7 @@ def read_expression(text: str) -> tree.Expression:
 @cache
 def _grammar() -> Lark:
     path = Path(__file__).parent / "grammar.lark"
-    return grammar_of(path, start=["app", "request", "condition"], maybe_placeholders=True)
+    return grammar_of(path, path.parents[1] / "expressions.lark", start=["app", "request", "condition"])
 
 
 @lru_cache(256)

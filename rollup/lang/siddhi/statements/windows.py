@@ -17,7 +17,7 @@ from rollup.engine.rows.windows.ranked import Frequent, LossyFrequent, Sorted
 from rollup.engine.rows.windows.sessions import Session
 from rollup.engine.rows.windows.timed import Delay, ScheduledBatch, Time, TimeBatch
 from rollup.engine.types import BOOL, LONG, STRING, RowType
-from rollup.lang.siddhi.statements import tree
+from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.statements.binding import Input, Scope, bind, condition, number
 from rollup.lang.siddhi.statements.calendars import crontab
 from rollup.lang.siddhi.statements.kinds import keyable, keyed, ordered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from rollup.plan.types import Type
@@ -12,11 +12,12 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Constant:
-    """A value of the text."""
+    """A value, and how it is written; `type` None: null."""
 
     value: Any
     type: Type | None
     place: Place
+    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Operation:
-    """A sign or word over operands: `+`, `==`, `and`, `not`, `is null`, `-` of one operand."""
+    """A sign or word over operands: `+`, `==`, `and`, `not`, `is null`, `like`, `-` of one operand."""
 
     sign: str
     operands: tuple[Expression, ...]
@@ -41,11 +42,12 @@ class Operation:
 
 @dataclass(frozen=True)
 class Function:
-    """A function call; `star`: `count(*)`."""
+    """A function call; an aggregate is of the rows `where` that holds."""
 
     name: str
     arguments: tuple[Expression, ...]
     place: Place
+    where: Expression | None = None
 
 
 @dataclass(frozen=True)
