@@ -33,7 +33,7 @@ class Delivery:
     removed: Sequence[tuple[Any, ...]]
 
 
-_COMPILED = 128
+_COMPILED = 32
 """From so many events on a batch is worth machine code."""
 
 
