@@ -139,6 +139,13 @@ def _length(arguments: Arguments) -> Bound:
     return Bound(exp.cast(found.sql, Type.INT.sql), Type.INT)
 
 
+def _contains(arguments: Arguments) -> Bound:
+    for argument in arguments:
+        _text("str:contains", argument)
+    text, part = (argument.sql for argument in arguments)
+    return Bound(exp.GT(this=exp.StrPosition(this=text, substr=part), expression=exp.Literal.number(0)), Type.BOOL)
+
+
 def _same(name: str) -> Callable[[Arguments], Bound]:
     def build(arguments: Arguments) -> Bound:
         arguments = with_decimals(arguments)
@@ -252,6 +259,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "time:dateFormat": Function(3, 3, _date_format),
     "str:length": Function(1, 1, _length),
     "str:concat": Function(1, None, _concat),
+    "str:contains": Function(2, 2, _contains),
 }
 _CLOCKS = {"currentTimeMillis", "eventTimestamp", "UUID", "math:rand", "time:currentTimestamp"}
 

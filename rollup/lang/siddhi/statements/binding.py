@@ -215,7 +215,7 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
         return _aggregate(node, summary, scope)
     if node.where is not None:
         raise PlanError(f"{node.name} is no aggregate, and has no filter", hint="sum(x) filter (where …)")
-    special = _SPECIAL.get(node.name.lower())
+    special = SPECIAL.get(node.name.lower())
     if special is not None:
         return special(node, scope)
     instance = _named(node.name, semantics.INSTANCES)
@@ -229,7 +229,7 @@ def _function(node: tree.Function, scope: Scope) -> Expr:
         return Call(checks[instance], arguments, BOOL) if same else Const(False, BOOL)
     scalar = _named(node.name, semantics.FUNCTIONS)
     if scalar is None:
-        known = [*semantics.FUNCTIONS, *semantics.AGGREGATES, *semantics.INSTANCES, *_SPECIAL]
+        known = [*semantics.FUNCTIONS, *semantics.AGGREGATES, *semantics.INSTANCES, *SPECIAL]
         raise PlanError(f"unknown function {node.name!r}", hint=f"known are {', '.join(sorted(known))}")
     taken(node, scalar, arguments)
     result = scalar.result if isinstance(scalar.result, DataType) else scalar.result([a.type for a in arguments])
@@ -339,7 +339,7 @@ def _clock(node: tree.Function, scope: Scope) -> Expr:
     return Now()
 
 
-_SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
+SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
     "coalesce": _coalesce,
     "default": _default,
     "ifthenelse": _choice,
@@ -348,6 +348,7 @@ _SPECIAL: Mapping[str, Callable[[tree.Function, Scope], Expr]] = {
     "eventtimestamp": _event_time,
     "currenttimemillis": _clock,
 }
+"""Functions whose arguments are more than values, by their names in lower case."""
 
 
 def row_type(name: str, attributes: Sequence[tuple[str, Type]]) -> RowType:
