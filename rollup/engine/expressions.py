@@ -157,6 +157,8 @@ def inside(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
         case Case():
             branches = tuple((change(condition), change(value)) for condition, value in expr.branches)
             return replace(expr, branches=branches, otherwise=change(expr.otherwise))
+        case Closure():
+            return replace(expr, body=change(expr.body))
         case _:
             return expr
 

@@ -2,7 +2,8 @@
 engine asks its nodes again and goes on.
 
 At one instant windows and patterns come first, then output ticks, then windows of keys whose statement has such ticks, then
-the ends of contexts; within a phase by deployment, then by partition.
+the ends of contexts. Within a phase the order is that of deployment, then that of partitions. The windows of a statement
+come before its patterns.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from itertools import count
 from typing import Any, Protocol, TypeVar
 
 
@@ -38,7 +40,8 @@ def edge(origin: Any, span: int, at: Any) -> Any:
     return origin + ((at - origin) // span + 1) * span
 
 
-_Entry = tuple[int, int, Order, int]
+_Entry = tuple[int, int, Order, int, int, int]
+"""When, phase, order, rank, number of the target, its `id`."""
 _Turn = tuple[Order, _Entry]
 
 
@@ -69,19 +72,27 @@ class Timers:
         self._heap: list[_Entry] = []
         self._asked = tuple(dict[int, int]() for _ in Phase)
         """By phase: when each target is to be called."""
-        self._targets: dict[int, Timed] = {}
+        self._targets: dict[int, tuple[Timed, int]] = {}
+        """The targets, with a number each in the order in which they first asked."""
+        self._numbers = count()
 
-    def ask(self, target: Timed, phase: Phase, due: int | None) -> None:
-        """Call the target at that instant; None: no longer. The latest call of a target and phase holds."""
+    def ask(self, target: Timed, phase: Phase, due: int | None, rank: int = 0) -> None:
+        """Call the target at that instant; None: no longer. The latest call of a target and phase holds.
+
+        Of targets of one order that are due at one instant, the lesser rank comes first.
+        """
         asked, key = self._asked[phase], id(target)
         if asked.get(key) == due:
             return
         if due is None:
             del asked[key]
             return
-        self._targets[key] = target
+        known = self._targets.get(key)
+        number = next(self._numbers) if known is None else known[1]
+        if known is None:
+            self._targets[key] = target, number
         asked[key] = due
-        heapq.heappush(self._heap, (due, int(phase), target.order, key))
+        heapq.heappush(self._heap, (due, int(phase), target.order, rank, number, key))
 
     def forget(self, target: Timed) -> None:
         """The target is gone."""
@@ -108,11 +119,11 @@ class Timers:
             entry = heapq.heappop(heap)
             if self._holds(entry):
                 due.append(entry)
-                del self._asked[entry[1]][entry[3]]
-        for _, phase, _, key in due:
+                del self._asked[entry[1]][entry[-1]]
+        for _, phase, *_, key in due:
             target = self._targets.get(key)
             if target is not None:
-                yield target, _PHASES[phase]
+                yield target[0], _PHASES[phase]
 
     def fire_in_turn(self, now: int, fire: Callable[[Timed, Phase], None]) -> None:
         """Everything that is due by `now`, statement after statement in their order, each until nothing of it is due any
@@ -134,11 +145,11 @@ class Timers:
                     this_round, later, place = later, [], ()
                 place, entry = heapq.heappop(this_round)
                 if self._holds(entry):
-                    del self._asked[entry[1]][entry[3]]
-                    fire(self._targets[entry[3]], _PHASES[entry[1]])
+                    del self._asked[entry[1]][entry[-1]]
+                    fire(self._targets[entry[-1]][0], _PHASES[entry[1]])
         finally:
             for _, entry in (*this_round, *later):
                 heapq.heappush(self._heap, entry)
 
     def _holds(self, entry: _Entry) -> bool:
-        return self._asked[entry[1]].get(entry[3]) == entry[0] and entry[3] in self._targets
+        return self._asked[entry[1]].get(entry[-1]) == entry[0] and entry[-1] in self._targets

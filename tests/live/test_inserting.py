@@ -49,7 +49,6 @@ CHAINS = {
     "insert into V select symbol, sum(price) as s from S group by symbol output last every 5 msec; insert into W select * from V; "
     "select s from W output every 5 msec": "insert into, of rows that the clock brings, for one who hears of the clock too",
     "insert into V select sum(volume) as s from S": "arithmetic of whole numbers, which may leave their type",
-    "insert into U select symbol, volume as a from S": "insert into, of int as double",
     "insert rstream into V select symbol from S output every 3 events": "insert into, of rows that leave, with an output rate",
     "insert rstream into V select a.symbol as symbol from S#time(5 msec) as a, S#length(2) as b where a.volume = b.volume": (
         "insert into, of rows that the clock brings"
@@ -75,6 +74,18 @@ def test_what_hangs_together_by_inserts_stays_off_columns_as_a_whole_and_the_pla
             engine.send("S", some_events(3))
     assert engines[0].heard() == engines[1].heard()
     assert any(CHAINS[text] in (each.reason or "") for each in engines[0].plan())
+
+
+@pytest.mark.parametrize("columns", [1, None])
+def test_a_whole_number_in_a_column_of_doubles_is_a_double(columns: int | None) -> None:
+    engine = Engine(columns=columns)
+    engine.deploy(SCHEMA)
+    engine.deploy("@name('in') insert into U select symbol, volume as a from S; @name('out') select a from U", "m")
+    sent = some_events(40)
+    engine.send("S", sent)
+    found = [row["a"] for heard in engine.heard() if heard.statement == "out" for row in heard.new]
+    assert [*map(repr, found)] == [repr(None if v is None else float(v)) for v in sent["volume"].to_pylist()]
+    assert {each.executor for each in engine.plan()} == {"columns"}
 
 
 def test_components_are_statements_that_share_something() -> None:

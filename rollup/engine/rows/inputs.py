@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rollup.engine.compiling import compiled, compiled_row, predicate, shared_test
 from rollup.engine.index import Entry, Receiver, both_tests, equal
 from rollup.engine.ranges import intervals, paths
-from rollup.engine.row import Delta, Row
+from rollup.engine.row import Delta, Row, together
 from rollup.engine.rows.keyed import Finder, Key, KeyIndex
 from rollup.engine.rows.plans import Filter, Input, Narrow, PatternInput, StoreInput, StreamInput, Unnest
 from rollup.engine.rows.runner import Environment, Runner
@@ -60,6 +60,10 @@ class InputState:
         delta = Delta(rows, ()) if self.window is None else self.window.enter(rows, clock.now)
         self.remember(rows)  # what the window refuses has not come
         return delta
+
+    def in_turn(self, turns: Sequence[Sequence[Row]]) -> Delta:
+        """Rows arrive one turn after the other; what comes of all of them."""
+        return self.arrive(turns[0]) if len(turns) == 1 else together([self.arrive(rows) for rows in turns])
 
     def follow(self, delta: Delta) -> Delta:
         """A store has changed: the part that concerns this input."""

@@ -231,21 +231,23 @@ class Instance:
     def _matched(self, number: int, matches: Sequence[Any]) -> None:
         """Each match is a change of its own, also where one event makes several; what comes of them is one delivery.
 
-        Where the pattern chooses among the matches of an event, those that it leaves are one change.
+        A join makes one change of them, and so does an order; the window takes one after the other all the same. Where the
+        pattern chooses among the matches of an event, those that it leaves come together.
         """
         runner = self.runner
         begin, pattern = len(runner.deliveries), self._matchers[number].pattern
-        together = len(matches) == 1 or self.takes_together or pattern.suppress or pattern.discard
-        for change in (matches,) if together else [(match,) for match in matches]:
+        rows = [runner.row(match) for match in matches]
+        turns = [rows] if pattern.suppress or pattern.discard else [[row] for row in rows]
+        for change in [turns] if self.takes_together else [[turn] for turn in turns]:
             if self.alive:
-                self.arrived(number, [runner.row(match) for match in change])
+                self.arrived(number, change)
         self.ask_timers()
         if len(runner.deliveries) > begin + 1:
             runner.deliver_together(self.name, begin)
 
-    def arrived(self, number: int, rows: Sequence[Row]) -> None:
-        """Rows of an input that are one change."""
-        self._change({number: self.inputs[number].arrive(rows)})
+    def arrived(self, number: int, turns: Sequence[Sequence[Row]]) -> None:
+        """Rows of an input, turn by turn, that are one change."""
+        self._change({number: self.inputs[number].in_turn(turns)})
 
     def _change(self, deltas: dict[int, Delta]) -> None:
         if self._remembers:

@@ -119,7 +119,7 @@ class SelectInstance(Instance):
     @property
     def takes_together(self) -> bool:
         """Whether the matches of one event, or what the windows of several keys let out, are ordered and limited together."""
-        return bool(self.plan.finish.descending)
+        return self.joins or bool(self.plan.finish.descending)
 
     # changes
 
@@ -136,12 +136,12 @@ class SelectInstance(Instance):
             if self._timed or self.clocked:
                 self.ask_timers()
 
-    def arrived(self, number: int, rows: Sequence[Row]) -> None:
-        """Rows of an input that are one change."""
+    def arrived(self, number: int, turns: Sequence[Sequence[Row]]) -> None:
+        """Rows of an input, turn by turn, that are one change."""
         if self._sole is None:
-            super().arrived(number, rows)
+            super().arrived(number, turns)
         else:
-            self._moved(self._sole.arrive(rows))
+            self._moved(self._sole.in_turn(turns))
 
     def followed(self, numbers: Sequence[int], delta: Delta) -> None:
         """A store that some inputs follow has changed."""

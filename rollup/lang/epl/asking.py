@@ -9,18 +9,17 @@ from typing import Any
 from rollup.core.descriptions import descendants
 from rollup.core.nesting import nests
 from rollup.engine.compiling import compiled, compiled_row, predicate
-from rollup.engine.expressions import Const
 from rollup.engine.row import Row, Rows
 from rollup.engine.rows.contexts.partitions import Partition
 from rollup.engine.rows.keyed import ByKey
 from rollup.engine.rows.plans import Select, StoreInput
 from rollup.engine.rows.select import SelectInstance
-from rollup.engine.types import NULL, RowType
+from rollup.engine.types import RowType
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.deployer import Deployer
 from rollup.lang.epl.lowering.select import lower_query
 from rollup.lang.epl.lowering.streams import columns_of
-from rollup.lang.epl.lowering.targets import assigned, check_fits, name_of, target_of
+from rollup.lang.epl.lowering.targets import assigned, fitting, name_of, placed, target_of
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.reader import read_request
 from rollup.lang.epl.scope import Registry, Scope, Source
@@ -125,8 +124,8 @@ class _Asking:
                 raise problem(f"a row of {len(given)} values for {len(names)} columns", body)
             values = [lower(each, self.scope) for each in given]
             made = RowType(body.insert.target, dict(zip(names, (v.type for v in values), strict=True)))
-            target, _ = target_of(replace(body.insert, columns=tuple(names)), made, self.scope)
-            columns = [Const(None, NULL) if p is None else values[p] for p in target.columns]
+            target, known = target_of(replace(body.insert, columns=tuple(names)), made, self.scope)
+            columns = placed(values, target, known)
             rows.append(self._row(compiled_row(columns)((), (), self.component.runner.environment)))
         self._into(body.insert.target, rows)
         return info.type, rows if info.kind == "window" else []
@@ -138,8 +137,7 @@ class _Asking:
         made = RowType(body.insert.target, {n: c.type for n, c in zip(names, columns, strict=True)})
         self.catalog.store(body.insert.target, body.insert)
         target, known = target_of(body.insert, made, self.scope)
-        values = [Const(None, NULL) if p is None else columns[p] for p in target.columns]
-        row = self._row(compiled_row(values)((), (), self.component.runner.environment))
+        row = self._row(compiled_row(placed(columns, target, known))((), (), self.component.runner.environment))
         self._into(body.insert.target, [row])
         return known, [row] if self.catalog.stores[body.insert.target].kind == "window" else []
 
@@ -182,7 +180,7 @@ class _Asking:
                 raise unknown(f"column of `{body.store.name}`", name, info.type.fields, each)
             if name in info.aggregated:
                 raise problem(f"`{name}` is an aggregate, which nobody sets", each, "into table")
-            check_fits(value.type, info.type.fields[name], name, each)
+            value = fitting(value, info.type.fields[name], name, each)
             sets.append((info.type.index[name], compiled(value)))
         answer: list[Row] = []
         for store, once, rows in self._found(body.store, info, body.where, scope):

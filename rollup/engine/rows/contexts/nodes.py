@@ -88,6 +88,7 @@ class Node:
         self._count = 0
         self._heard: dict[str, int] = {}
         """By stream the last entry in the index that the events which begin a partition are not to be told to."""
+        self._over = False
 
     def least_life(self) -> int:
         """How many ms a partition that begins now lasts at least, where no event ends it.
@@ -128,6 +129,7 @@ class Node:
 
     def quit(self) -> None:
         """Everything ends, unsaid."""
+        self._over = True
         self._listening.stop()
         for watch in self._starts:
             watch.stop()
@@ -231,7 +233,7 @@ class Node:
 
     def receive(self, inputs: Sequence[int], row: Row) -> None:
         """An event that may begin a partition of its key or shard."""
-        if row is self._ended_by:
+        if self._over or row is self._ended_by:
             return
         level = self.level
         if isinstance(level, Keyed):

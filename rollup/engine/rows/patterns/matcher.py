@@ -339,6 +339,9 @@ class Matcher:
             raster = self._rasters[saved[1]] = Raster(self, self._nodes[saved[1]], self)
             self._filled(raster, saved)
         self.root = None if root is None else self._restored(root, self)
+        for _, state in sorted(self._states.items()):  # as they began to wait: the oldest gets an event first
+            if isinstance(state, FilterState):
+                state.listen()
         self._number = number
         self._ask()
 
@@ -375,7 +378,7 @@ class Matcher:
         due = self._next(self._alarms)
         if self._waits and (aged := self._next(self._ages)) is not None and (due is None or aged < due):
             due = aged
-        self.runner.timers.ask(self, self._phase, due)
+        self.runner.timers.ask(self, self._phase, due, 1)
 
     def _next(self, heap: list[tuple[int, int]]) -> int | None:
         """The next instant of a state that is not over."""

@@ -59,7 +59,7 @@ class FilterState(State):
         return self.matcher.waits_for_the_same(self.node)
 
     def restore(self, own: Any, children: Sequence[State]) -> None:
-        self.listen()
+        """The matcher listens, for all filters in their order."""
 
 
 class EveryState(State):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from rollup.engine.expressions import Const, Expr
+from rollup.engine.expressions import Expr
 from rollup.engine.folding import Fold
 from rollup.engine.rows.actions import (
     Action,
@@ -25,12 +25,12 @@ from rollup.engine.rows.actions import (
 )
 from rollup.engine.rows.plans import Input, StoreInput, Unnest
 from rollup.engine.rows.selects.joining import JoinSpec, Side
-from rollup.engine.types import NULL, RowType
+from rollup.engine.types import RowType
 from rollup.lang.epl.catalog import StoreInfo, problem, unknown
 from rollup.lang.epl.lowering.rates import variable
 from rollup.lang.epl.lowering.select import assemble
 from rollup.lang.epl.lowering.streams import columns_of, lower_contained, lower_stream
-from rollup.lang.epl.lowering.targets import assigned, check_fits, name_of, target_of
+from rollup.lang.epl.lowering.targets import assigned, fitting, name_of, placed, target_of
 from rollup.lang.epl.lowering.values.expressions import condition
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, Source, in_context
@@ -147,7 +147,7 @@ class _Doing:
             raise problem(
                 f"`{column}` is an aggregate, which nobody sets", assignment, f"into table, or {column}.reset()"
             )
-        check_fits(value.type, self.info.type.fields[column], column, assignment)
+        value = fitting(value, self.info.type.fields[column], column, assignment)
         return Set(self.info.type.index[column], value)
 
     def _reset(self, target: ex.Expression) -> Reset:
@@ -170,12 +170,12 @@ class _Doing:
 def _arranged(
     name: str, columns: Sequence[Expr], names: Sequence[str], action: sm.MergeInsert, scope: Scope
 ) -> list[Expr]:
-    """The columns in the order of the target's fields; what is not given is null."""
+    """The columns as the target has them."""
     made = RowType(name, {n: c.type for n, c in zip(names, columns, strict=True)})
     insert = sm.InsertInto(name, action.columns, at=action.at)
     target, known = target_of(insert, made, scope)
     scope.catalog.imply(name, known)
-    return [Const(None, NULL) if place is None else columns[place] for place in target.columns]
+    return placed(columns, target, known)
 
 
 def lower_set(body: sm.OnSet, scope: Scope) -> SetVariables:
@@ -203,8 +203,7 @@ def lower_update_stream(body: sm.UpdateStream, scope: Scope) -> StreamUpdate:
         name = name_of(target)
         if name not in kinds.fields:
             raise unknown(f"property of `{body.type}`", name, kinds.fields, each)
-        check_fits(value.type, kinds.fields[name], name, each)
-        sets.append(Set(kinds.index[name], value))
+        sets.append(Set(kinds.index[name], fitting(value, kinds.fields[name], name, each)))
     registry = scope.registry
     return StreamUpdate(body.type, kinds, tuple(sets), where, tuple(registry.lookups), tuple(registry.own_inputs))
 

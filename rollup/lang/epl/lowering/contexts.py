@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rollup.core.descriptions import descendants
 from rollup.engine.compiling import compiled
-from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Now, Variable, walk
+from rollup.engine.expressions import Ask, Call, Const, Expr, Field, Now, RowOf, Variable, inputs_read, inside, walk
 from rollup.engine.rows.contexts.conditions import (
     AfterCondition,
     Condition,
@@ -281,9 +281,15 @@ def _of_each_event(condition: Condition) -> Condition:
     """What begins a partition with every event that a pattern finds alone, and names, begins it with the event."""
     match condition:
         case PatternCondition(pattern=Pattern(root=EveryNode(FilterNode(stream, 0, equals, test, 0), None)), name=None):
-            read = [each for expr in (test, *(value for _, value in equals)) if expr is not None for each in walk(expr)]
-            if not any(isinstance(each, Ask | Variable | Now) for each in read):
-                return EventCondition(Filter(stream, equals, test), condition.tags[0])
+            read = [expr for expr in (test, *(value for _, value in equals)) if expr is not None]
+            asks = any(isinstance(each, Ask | Variable | Now) for expr in read for each in walk(expr))
+            if not asks and 0 not in inputs_read(read):  # 0 is the tag, 1 the event that it may come to name
+                return EventCondition(Filter(stream, equals, test and _of_the_event(test)), condition.tags[0])
         case _:
             pass
     return condition
+
+
+def _of_the_event(test: Expr) -> Expr:
+    """The test of a pattern with one tag, as one of the event alone."""
+    return replace(test, input=0) if isinstance(test, Field | RowOf) else inside(test, _of_the_event)

@@ -10,8 +10,7 @@ from rollup.engine.rows.plans import Input, StoreInput
 from rollup.engine.rows.selects.rate import Rate, Setting
 from rollup.engine.types import LONG
 from rollup.lang.epl.catalog import problem, unknown
-from rollup.lang.epl.lowering.targets import assigned, check_fits
-from rollup.lang.epl.lowering.values.comparing import widened
+from rollup.lang.epl.lowering.targets import assigned, fitting
 from rollup.lang.epl.lowering.values.expressions import condition, lower
 from rollup.lang.epl.lowering.values.times import crontab, span
 from rollup.lang.epl.render import render
@@ -77,5 +76,4 @@ def variable(assignment: sm.Assignment, scope: Scope) -> tuple[str, Expr]:
     info = variable_of(target.name, assignment, scope)
     if info.constant:
         raise problem(f"`{target.name}` is a constant", assignment, "create variable, without constant")
-    check_fits(value.type, info.type, target.name, assignment)
-    return target.name, widened(value, info.type)
+    return target.name, fitting(value, info.type, target.name, assignment)

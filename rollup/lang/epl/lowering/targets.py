@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,11 @@ from rollup.engine.expressions import Call, Const, Expr
 from rollup.engine.folding import AggregateCall
 from rollup.engine.operators import Operator
 from rollup.engine.rows.plans import Select, TableTarget, Target
-from rollup.engine.types import RowType
+from rollup.engine.types import NULL, DataType, RowType
 from rollup.lang.epl.accessing import RANKED
 from rollup.lang.epl.catalog import StoreInfo, loose, problem, unknown
 from rollup.lang.epl.lowering.values.aggregates import collect
+from rollup.lang.epl.lowering.values.comparing import widened
 from rollup.lang.epl.lowering.values.expressions import lower
 from rollup.lang.epl.render import render
 from rollup.lang.epl.scope import Scope, is_aggregate
@@ -112,6 +114,7 @@ def inserting(select: Select, insert: sm.InsertInto, scope: Scope) -> tuple[Sele
     """A select whose rows go into a type, and that type: its rows have the names there, and null where they say nothing."""
     target, known = target_of(insert, select.type, scope)
     names = insert.columns or tuple(select.type.fields)
+    select = _typed(select, [known.fields[name] for name in names])
     kinds = dict(zip(names, select.type.fields.values(), strict=True))
     kept = scope.catalog.stores[insert.target].aggregated if insert.target in scope.catalog.stores else {}
     rest = {name: kind for name, kind in known.fields.items() if name not in kinds and name not in kept}
@@ -123,6 +126,26 @@ def inserting(select: Select, insert: sm.InsertInto, scope: Scope) -> tuple[Sele
     places = {name: place for place, name in enumerate(kinds)}
     target = replace(target, columns=tuple(map(places.get, known.fields)))
     return replace(select, target=target, type=RowType(select.type.name, kinds)), known
+
+
+def _typed(select: Select, wanted: Sequence[DataType]) -> Select:
+    """A select whose whole numbers are doubles, and whose numbers are BigDecimals, where its target has those."""
+    shown = select.projection.columns
+    columns = tuple(widened(column, kind) for column, kind in zip(shown, wanted, strict=True))
+    if columns == shown:
+        return select
+    kinds = {name: column.type for name, column in zip(select.type.fields, columns, strict=True)}
+    projection = replace(select.projection, columns=columns, whole=False)
+    return replace(select, projection=projection, type=RowType(select.type.name, kinds))
+
+
+def placed(columns: Sequence[Expr], target: Target, known: RowType) -> list[Expr]:
+    """The columns in the order of the target's fields and of their types; what is not given is null."""
+    kinds = known.fields.values()
+    return [
+        Const(None, NULL) if place is None else widened(columns[place], kind)
+        for place, kind in zip(target.columns, kinds, strict=True)
+    ]
 
 
 def name_of(target: ex.Expression) -> str:
@@ -141,7 +164,7 @@ def assigned(assignment: sm.Assignment, scope: Scope) -> tuple[ex.Expression, Ex
     whole, places = lower(target.of, scope), [lower(each, scope) for each in target.keys]
     if whole.type.element is None or len(places) != 1 or not places[0].type.integral:
         raise problem(f"`{render(target)}` is no element of a list", target, "list[0] = x")
-    check_fits(value.type, whole.type.element, render(target), assignment)
+    value = fitting(value, whole.type.element, render(target), assignment)
     return target.of, Call(_WITH_ELEMENT, (whole, places[0], value), whole.type)
 
 
@@ -156,6 +179,12 @@ def _with_element(values: list[Any] | None, place: int | None, value: Any) -> li
 
 
 _WITH_ELEMENT = Operator("with element", _with_element, strict=False)
+
+
+def fitting(value: Expr, wanted: DataType, what: str, at: Any) -> Expr:
+    """A value that is to be one of the wanted type. Raises PlanError for one that cannot be."""
+    check_fits(value.type, wanted, what, at)
+    return widened(value, wanted)
 
 
 def check_fits(given: Any, wanted: Any, what: str, at: Any) -> None:
