@@ -32,7 +32,7 @@ from rollup.plan.app import (
     StreamDef,
     StreamQuery,
 )
-from rollup.plan.types import Type, parse_type, written
+from rollup.plan.types import Type
 
 
 class Clause(NamedTuple):
@@ -190,12 +190,6 @@ class Reader(ReadExpressions):
 
     # definitions
 
-    def attribute(self, meta: Meta, parts: list[Any]) -> tuple[str, Type]:
-        return str(parts[0]), parts[1]
-
-    def type(self, meta: Meta, parts: list[Any]) -> Type:
-        return parse_type(written(parts), parts[0].line, parts[0].column)
-
     def stream_definition(self, meta: Meta, parts: list[Any]) -> Callable[[tuple[Annotation, ...]], StreamDef]:
         name, attributes = str(parts[0]), parts[1:]
         seen: dict[str, Type] = {}
@@ -275,18 +269,6 @@ class Reader(ReadExpressions):
         unidirectional = next((p for p in parts if isinstance(p, Token) and p.type == "UNIDIRECTIONAL"), None)
         refused = {"#window": clauses.get("window"), "unidirectional": unidirectional}
         return {"source": source, "alias": str(alias or parts[0]), "of a stream": refused}
-
-    def inner(self, meta: Meta, parts: list[Any]) -> str:
-        return "inner"
-
-    def left(self, meta: Meta, parts: list[Any]) -> str:
-        return "left"
-
-    def right(self, meta: Meta, parts: list[Any]) -> str:
-        return "right"
-
-    def full(self, meta: Meta, parts: list[Any]) -> str:
-        return "full"
 
     def join(self, meta: Meta, parts: list[Any]) -> dict[str, Any]:
         clauses = dict(part for part in parts if isinstance(part, Clause))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lark import Token, Transformer, v_args
@@ -9,7 +10,7 @@ from lark.tree import Meta
 
 from rollup.core.errors import PlanError
 from rollup.lang.siddhi import tree
-from rollup.plan.types import Type
+from rollup.plan.types import Type, parse_type, written
 
 UNITS = {
     "millisec": 1,
@@ -43,7 +44,25 @@ def _unless(parts: list[Any], found: tree.Expression) -> tree.Expression:
 
 
 class ReadExpressions(Transformer[Token, Any]):
-    """Constants, names, operations: one method a rule of the grammar."""
+    """Attributes, kinds of joins, constants, names, operations: one method a rule of the grammar."""
+
+    def attribute(self, meta: Meta, parts: list[Any]) -> tuple[str, Type]:
+        return str(parts[0]), parts[1]
+
+    def type(self, meta: Meta, parts: list[str | None]) -> Type:
+        return parse_type(written(parts), *place_of(meta))
+
+    def inner(self, meta: Meta, parts: list[Any]) -> str:
+        return "inner"
+
+    def left(self, meta: Meta, parts: list[Any]) -> str:
+        return "left"
+
+    def right(self, meta: Meta, parts: list[Any]) -> str:
+        return "right"
+
+    def full(self, meta: Meta, parts: list[Any]) -> str:
+        return "full"
 
     def name(self, meta: Meta, parts: list[Token]) -> str:
         return str(parts[0]).strip("`")
@@ -63,7 +82,7 @@ class ReadExpressions(Transformer[Token, Any]):
     def double(self, meta: Meta, parts: list[Token]) -> tree.Constant:
         return self._constant(meta, parts[0].rstrip("dD"), Type.DOUBLE, float)
 
-    def _constant(self, meta: Meta, text: str, kind: Type, value: type) -> tree.Constant:
+    def _constant(self, meta: Meta, text: str, kind: Type, value: Callable[[str], Any]) -> tree.Constant:
         return tree.Constant(value(text), kind, place_of(meta), text)
 
     def true(self, meta: Meta, parts: list[Token]) -> tree.Constant:

@@ -16,7 +16,6 @@ from rollup.lang.reading import grammar_of, read
 from rollup.lang.siddhi import tree
 from rollup.lang.siddhi.mistakes import cure_of_statement, told
 from rollup.lang.siddhi.reading import ReadExpressions, place_of
-from rollup.plan.types import Type, parse_type, written
 
 
 def read_app(text: str) -> tree.App:
@@ -133,18 +132,6 @@ class _ReadInputs(ReadExpressions):  # pyright: ignore[reportGeneralTypeIssues, 
     def side(self, meta: Meta, parts: list[Any]) -> tree.Side:
         alias = next((part for part in parts[1:] if isinstance(part, str) and not isinstance(part, Token)), None)
         return tree.Side(parts[0], alias, any(isinstance(part, Token) for part in parts))
-
-    def inner(self, meta: Meta, parts: list[Any]) -> str:
-        return "inner"
-
-    def left(self, meta: Meta, parts: list[Any]) -> str:
-        return "left"
-
-    def right(self, meta: Meta, parts: list[Any]) -> str:
-        return "right"
-
-    def full(self, meta: Meta, parts: list[Any]) -> str:
-        return "full"
 
     def join(self, meta: Meta, parts: list[Any]) -> tree.Join:
         return tree.Join(parts[0], parts[2], parts[1], parts[3], place_of(meta))
@@ -305,12 +292,6 @@ class _Reader(_ReadInputs):  # pyright: ignore[reportGeneralTypeIssues, reportUn
         annotations = tuple(part for part in parts if isinstance(part, tree.Annotation))
         queries = tuple(part for part in parts if isinstance(part, tree.Query))
         return tree.Partition(keys, queries, annotations, place_of(meta))
-
-    def attribute(self, meta: Meta, parts: list[Any]) -> tuple[str, Type]:
-        return parts[0], parts[1]
-
-    def type(self, meta: Meta, parts: list[str | None]) -> Type:
-        return parse_type(written(parts), *place_of(meta))
 
     def stream_definition(self, meta: Meta, parts: list[Any]) -> tree.Definition:
         return self._defined(meta, parts, "stream")
