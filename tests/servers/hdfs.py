@@ -9,29 +9,22 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 from typing import Self
 
 from rollup.jars import resolve, spark_home
 from rollup.java import java
 from rollup.stores.postgres.server import free_port
+from tests.servers.served import Served
 
 _LIST = Path(__file__).with_name("hdfs.xml")
 
 
-class HdfsServer:
+class HdfsServer(Served):
     """`with HdfsServer() as server:` or start() and stop(); it keeps its blocks in a folder that goes with it."""
 
     environment: Mapping[str, str] = {}
     """The variables by which a process reaches it: names say where it is."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self._numbers = count()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._held = ExitStack()
 
     def start(self) -> Self:
         """Start it and wait until files can be written."""
@@ -51,20 +44,6 @@ class HdfsServer:
             assert time.monotonic() < until, "HDFS does not start"
             time.sleep(0.1)
         return self
-
-    def stop(self) -> None:
-        """End it; nothing of it stays."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-        self._held.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def new_bucket(self) -> str:
         """A folder that is not there yet, as `hdfs://host:port/name`."""

@@ -9,10 +9,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
-from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +21,7 @@ from botocore.credentials import Credentials
 
 from rollup.stores.postgres.server import free_port
 from tests.servers.built import built
+from tests.servers.served import Served
 
 SECRET = "of-the-tests-only"
 """The secret key of the tests: wherever it is printed, somebody prints secrets."""
@@ -30,14 +29,8 @@ _USER = "tests"
 _REGION = "us-east-1"
 
 
-class S3Server(ABC):
+class S3Server(Served):
     """It obeys `If-None-Match: *`, as S3 does; `with Moto() as server:` or start() and stop()."""
-
-    def __init__(self) -> None:
-        self.port = 0
-        self._numbers = count()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._held = ExitStack()
 
     @abstractmethod
     def command(self, folder: Path) -> list[str]:
@@ -72,20 +65,6 @@ class S3Server(ABC):
                 assert self._process.poll() is None, "the server has ended"
                 assert time.monotonic() < until, "the server does not answer"
                 time.sleep(0.05)
-
-    def stop(self) -> None:
-        """End it; nothing of it stays."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait(10)
-            self._process = None
-        self._held.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def new_bucket(self) -> str:
         """An empty bucket, as `s3://name`."""
